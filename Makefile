@@ -19,7 +19,7 @@ help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/pip:
-	@echo 'Making an environment in $(VENV). It downloads packages and builds the embedding model: a minute or two, the first time.'
+	@echo 'Making an environment in $(VENV). It downloads packages and builds the embedding model: a few minutes, the first time.'
 	$(PYTHON) -m venv $(VENV)
 
 # Packages are built without isolation: an isolated build would download what it needs without comparing hashes.

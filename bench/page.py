@@ -127,7 +127,7 @@ def numbers(records: Records) -> str:
             "**Learning**: how the right fact's mean reciprocal rank changes for other phrasings of rated questions,"
             " and for questions that nobody rated; four data sets",
             f"**{_range(gains)}**, and **{_range(harms)}**",
-            f"fixed blend of relevance and usefulness: {_range(blend_gains)}, and {_range(blend_harms)}",
+            f"fixed blend of relevance and usefulness, weight 0.3: {_range(blend_gains)}, and {_range(blend_harms)}",
             f"[learning]({page}#learning)",
         ],
         [

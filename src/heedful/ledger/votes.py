@@ -116,7 +116,9 @@ def _number(meant: Any, original: Any, scale: Sequence[float] | None) -> float:
         if word in _WORDS:
             return _WORDS[word]
     if not isinstance(meant, int | float) or not math.isfinite(meant):
-        remedy = 'Use "up", "down", "neutral", True, False, or a number; labels says what other words mean'
+        remedy = (
+            'Use "up", "down", "neutral", True, False, or a number; normalise_rating(…, labels=…) takes other words'
+        )
         raise Invalid(f"invalid rating {quoted(original)}", field="rating", value=original, remedy=remedy)
     worst, best = _inferred(meant) if scale is None else _checked(scale)
     if not min(worst, best) <= meant <= max(worst, best):
@@ -134,7 +136,7 @@ def _inferred(number: float) -> tuple[float, float]:
     if 1 < number <= STARS[1]:
         return STARS
     message = f"rating {quoted(number)} could be on several scales, or on none"
-    remedy = "Pass scale: the worst and the best number, such as (0, 1), (1, 5) or (-1, 1)"
+    remedy = "Pass scale: the worst and the best number, such as 1 and 5"
     raise Invalid(message, field="scale", value=number, remedy=remedy)
 
 

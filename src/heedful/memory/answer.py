@@ -36,8 +36,8 @@ The evidence is a list of numbered lines, each with one text that was stored ear
 MARK = "(disliked)"  # Behind the number of evidence that people disliked for the same question.
 
 AVOID = f"""\
-An earlier answer to this question used what is marked {MARK}, and was rated down. Answer from the rest if it answers \
-the question. If only marked evidence does, begin with exactly these words: {DISLIKED}"""
+An earlier answer to this question, or to one like it, used what is marked {MARK}, and was rated down. Answer from the \
+rest if it answers the question. If only marked evidence does, begin with exactly these words: {DISLIKED}"""
 
 
 PROMPT = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -70,16 +71,19 @@ def show_loop(options: Options) -> None:
 
         before = memory.recall(RELATED_QUESTION, top_k=5)
         rank = next((str(hit.rank) for hit in before.hits if hit.fact_id == helpful), "6 or below")
-        screen.print(f"\n[bold]2. Recall[/bold] {RELATED_QUESTION!r}: what helps is at rank {rank}.")
+        screen.print(
+            f"\n[bold]2. Recall[/bold] {RELATED_QUESTION!r}: the fact in green, which helps, is at rank {rank}."
+        )
         _ranking(before.hits)
 
         shown = memory.recall(RATED_QUESTION)
         rated = memory.signal_recall(shown, helpful=[helpful], author="ana")
         rank = next(str(hit.rank) for hit in shown.hits if hit.fact_id == helpful)
         screen.print(
-            f"\n[bold]3. Rate.[/bold] Ana asks {RATED_QUESTION!r} and says that the fact at rank {rank} helped."
+            f"\n[bold]3. Rate.[/bold] Ana asks {RATED_QUESTION!r} and says that what is at rank {rank} there helped:"
         )
 
+        screen.print(f"   [bold green]{HELPFUL}[/bold green]")
         after = memory.recall(RELATED_QUESTION, top_k=5, explain=True)
         screen.print(f"\n[bold]4. Recall[/bold] {RELATED_QUESTION!r} again:")
         _ranking(after.hits, before.hits)
@@ -96,7 +100,9 @@ def show_loop(options: Options) -> None:
         same = [hit.fact_id for hit in restored.hits] == [hit.fact_id for hit in before.hits]
         verdict = "exactly as it was" if same else "changed, which should not be"
         screen.print(f"\n[bold]6. Undo.[/bold] Ana takes her rating back: the ranking is {verdict}.")
-        screen.print("\nNext: [bold]heedful try FILE[/bold], with a text of your own.\n")
+        _ranking(restored.hits, after.hits)
+        command = "heedful" if shutil.which("heedful") else sys.argv[0]
+        screen.print(f"\nNext: [bold]{command} try FILE[/bold], with a text of your own.\n")
 
 
 def _ranking(hits: Sequence[Hit], earlier: Sequence[Hit] = ()) -> None:

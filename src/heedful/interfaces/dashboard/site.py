@@ -230,7 +230,7 @@ class Logins:
             by_link = self._takes(api_key, address)
             caller = Caller(ADMIN, None, frozenset(SCOPES)) if by_link else self._callers.find(api_key)
         except Forbidden:
-            remedy = "A link logs in once, for ten minutes. Make a key with: heedful keys add NAME"
+            remedy = "A link logs in once, for ten minutes. Make a key with: heedful --store STORE keys add NAME"
             raise Forbidden("This key or link is not valid", code="key_invalid", remedy=remedy) from None
         caller.check("read")
         key_id = self._operator if by_link else caller.key_id
