@@ -126,6 +126,6 @@ def test_a_replica_reads_the_vectors_that_it_needs(
 
 @pytest.mark.slow
 def test_a_server_serves_a_replica(both: tuple[str, str], primary: Heedful) -> None:
-    primary.remember("the pool opens at seven")
+    primary.remember("the sauna opens at seven")
     with running(both[1], worker=False) as server, server.connect() as client:
-        until(lambda: len(client.recall("pool", mode="lexical")) == 1)
+        until(lambda: len(client.recall("sauna", mode="lexical")) == 1)
