@@ -132,7 +132,7 @@ test-citus: $(VENV)/dev ## the same on a Citus cluster, and nodes killed and add
 INTEGRATIONS := ag-ui agent-framework crewai google-adk langchain litellm llama-index openai-agents proxy pydantic-ai scores strands telemetry vanna
 # An agent with events, and an adapter of Heedful.
 NEEDED_ag-ui := 'pydantic-ai-slim[ag-ui]>=2.66,<3'
-NEEDED_agent-framework := 'opentelemetry-sdk>=1.39,<2'
+NEEDED_agent-framework := 'opentelemetry-sdk>=1.40,<2'
 NEEDED_langchain := 'langchain-tests>=1,<2'
 # The clients of the systems whose scores go in and out.
 NEEDED_scores := 'langfuse>=5.0.1,<6' 'langsmith>=0.14,<0.15' 'arize-phoenix-client>=3.5,<4'
