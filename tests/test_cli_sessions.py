@@ -268,6 +268,10 @@ def test_improve(run: Run) -> None:
     assert "  learnt from feedback: When may parcels be returned? It is 45 days." in text
     assert shown(run("improve")) == "1 rated answer; nothing new: all of it was learnt before\n"
     assert read(run("improve", "--json"))["signals_added"] == 0
+    short = shown(run("sessions", "add-entry", "s", "When?", "No.")).split()[1]
+    run("sessions", "rate", short, "down")
+    without = "  1 rated answer without effect on facts: none is recognised in the text\n  Let the model cite facts"
+    assert without in shown(run("improve"))
     assert refused(run("improve", "--session-id", "nope")).code == "not_found"
     assert refused(run("improve", "--dataset", " ")).field == "dataset"
 

@@ -1148,6 +1148,8 @@ export interface Improvement {
   entities_added: number;
   /** Ratings by visitors, which create no signals. */
   visitor_ratings: number;
+  /** Rated answers that use no fact that could be recognised, so that their ratings move none. */
+  without_facts: number;
   /** The newest hundred lessons that were not learnt, and why. A person can teach them from the review queue. */
   not_learnt: NotLearnt[];
 }
