@@ -1477,6 +1477,8 @@ export interface RankedFact {
 export interface RatingResult {
   /** `waiting` for an answer with this id, which may still come; `refused` by a feedback hook. */
   status: "stored" | "waiting" | "refused";
+  /** The same in words, unless it is stored. */
+  detail: string | null;
 }
 
 /** The answer to `recall`: hits, best first, under a receipt. */
@@ -3048,7 +3050,7 @@ export interface SessionsMethods {
    */
   addFeedback(session_id: string, qa_id: string, fields?: SessionsAddFeedbackRequest, options?: ChangeOptions): Promise<boolean>;
   /**
-   * Clears the rating and the text of an answer, or those of one author; False if there is no such entry.
+   * Clears the rating and the text of an answer, or those of one author; False if there is nothing to clear.
    *
    * Given the external id of an answer that is not there yet, the rating of this author that waits for it goes.
    *
@@ -4001,7 +4003,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "sessions.deleteMessage": {"method":"DELETE","path":"{project}/sessions/{session_id}/messages/{message_id}","places":["session_id","message_id"],"once":true},
   "sessions.entry": {"method":"GET","path":"{project}/sessions/{session_id}/entries/{qa_id}","places":["session_id","qa_id"]},
   "sessions.addFeedback": {"method":"PUT","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"body","missing":"entry"},
-  "sessions.deleteFeedback": {"method":"DELETE","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"query","missing":"entry"},
+  "sessions.deleteFeedback": {"method":"DELETE","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"query"},
   "server.healthz": {"method":"GET","path":"/healthz","places":[]},
   "server.readyz": {"method":"GET","path":"/readyz","places":[]},
   "server.metrics": {"method":"GET","path":"/metrics","places":[],"text":true},

@@ -222,6 +222,8 @@ class RatingResult(Model):
 
     status: Literal["stored", "waiting", "refused"]
     """`waiting` for an answer with this id, which may still come; `refused` by a feedback hook."""
+    detail: str | None = None
+    """The same in words, unless it is stored."""
 
     def __bool__(self) -> bool:
         return self.status == "stored"
