@@ -15,7 +15,7 @@ import orjson
 from heedful import files
 from heedful.api import checks
 from heedful.api.parameters import Source
-from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, quoted
+from heedful.errors import HeedfulError, Invalid, NotFound, extra_missing, quoted
 from heedful.model import Document, FileError, Metadata, limits
 from heedful.text.regex import regex
 
@@ -264,9 +264,7 @@ def _pdf(file: Path) -> str:
     try:
         from pypdf import PdfReader
     except ImportError as error:
-        raise Unavailable(
-            "reading PDF files needs an extra", code="extra_missing", remedy='Run: pip install "heedful[pdf]"'
-        ) from error
+        raise extra_missing("pdf", "reading PDF files needs an extra") from error
     content = io.BytesIO(files.read(file, limits.MAX_FILE))
     texts: list[str] = []
     length = 0
