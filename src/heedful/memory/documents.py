@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -120,8 +121,13 @@ def unit(file: Path) -> str | None:
 
 
 def as_list(texts: Source) -> list[str | Path | Document]:
-    """The texts as a list."""
-    return [texts] if isinstance(texts, str | Path | Document) else list(texts)
+    """The texts as a list; fails if all of them are files, and none exists."""
+    items = [texts] if isinstance(texts, str | Path | Document) else list(texts)
+    missing = [str(item) for item in items if isinstance(item, Path) and not os.path.exists(item)]
+    if missing and len(missing) == len(items):
+        remedy = "Check the name and the folder that the program runs in"
+        raise NotFound(f"no such file: {', '.join(missing)}", field="texts", value=missing, remedy=remedy)
+    return items
 
 
 def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
