@@ -18,7 +18,6 @@ from heedful.errors import Conflict
 from heedful.evaluation.candidates import embedder_of
 from heedful.interfaces.cli.runner import Engine, Options, command, force, parameters
 from heedful.interfaces.cli.screen import console, echo, percent, progress, shortened, show_result, show_table
-from heedful.interfaces.reports import write_regressions
 from heedful.storage import open_store, scopes
 from heedful.storage.vectors import active_model
 from heedful.text import counted
@@ -57,6 +56,9 @@ def regress(
     with options.open(worker=False) as memory, progress("asking") as show:
         report = memory.regress(progress=show, **{name: value for name, value in given.items() if value is not None})
     if html is not None:
+        # Other commands share this module, and need no templates.
+        from heedful.interfaces.reports import write_regressions
+
         write_regressions(report, html, overwrite=force)
         echo(f"report in {html}", err=True)
     show_result(report, as_json, show_report)
