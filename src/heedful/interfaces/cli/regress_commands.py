@@ -29,11 +29,7 @@ SHOWN = 10
 
 @command()
 @parameters(
-    "regress",
-    since=DATE,
-    as_of=DATE,
-    embedding={"spelled": ["--with-embedding"]},
-    against={"metavar": "STORE"},
+    "regress", since=DATE, as_of=DATE, embedding={"spelled": ["--with-embedding"]}, against={"metavar": "STORE"}
 )
 @click.option(
     "--fail-below",
