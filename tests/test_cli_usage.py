@@ -359,7 +359,7 @@ def test_try_compares_with_ranks_without_feedback_and_splits_a_short_text(
 def test_a_rating_of_an_unknown_id_says_what_it_waits_for(store: str) -> None:
     shown = run("sessions", "rate", "chat-1", "up", "-s", store, "-p", "shop").stdout
     assert shown.startswith("waiting\n")
-    assert "No answer has the id chat-1 yet" in shown
+    assert "No answer has the id 'chat-1' yet" in shown
 
 
 def test_the_guide_names_the_commands_that_need_the_store_itself() -> None:

@@ -389,15 +389,19 @@ class Adaptive:
         """The share of a question's votes that counts for one that is so similar."""
         return min(1.0, max(0.0, (similarity - GATE) / (SAME - GATE)))
 
+    def shares(self, similarity: float) -> tuple[float, float]:
+        """The shares of a question's votes for a fact and of those against it that count for one so similar."""
+        kernel = self.kernel(similarity)
+        return kernel, kernel if similarity == 1.0 else CAUTION * kernel
+
     def verdicts(self, same: Iterable[Same], now: int, strengths: Strengths) -> dict[int, float]:
         """The verdict on each fact for the very question, in [-1, 1]."""
         votes: dict[int, list[float]] = defaultdict(list)
         for question in same:
-            kernel = self.kernel(question.similarity)
-            if kernel > 0:
-                against = 1.0 if question.similarity == 1.0 else CAUTION
+            liked, disliked = self.shares(question.similarity)
+            if liked > 0:
                 for fact, net in zip(question.votes.facts.tolist(), question.votes.at(now).tolist(), strict=True):
-                    votes[fact].append(kernel * (net if net > 0 else against * net))
+                    votes[fact].append((liked if net > 0 else disliked) * net)
         if not votes:
             return {}
         net = np.array([fsum(about_fact) for about_fact in votes.values()])

@@ -172,7 +172,7 @@ def improve(options: Options, background: bool, as_json: bool, **given: Any) -> 
 
 def _show_improvement(result: model.Improvement) -> None:
     if not result.changed:
-        known = ": all of it was learnt before" if result.entries else ""
+        known = ": all of it was learnt before" if result.entries > result.without_facts else ""
         echo(f"{counted(result.entries, 'rated answer')}; nothing new{known}")
     else:
         echo(
@@ -190,6 +190,11 @@ def _show_improvement(result: model.Improvement) -> None:
         echo(f"  forgotten because its source was deleted: {fact_id}")
     if result.visitor_ratings:
         echo(f"  {counted(result.visitor_ratings, 'rating')} by visitors, without effect on facts")
+    if result.without_facts:
+        echo(
+            f"  {counted(result.without_facts, 'rated answer')} without effect on facts: none is recognised in the text"
+        )
+        echo("  Let the model cite facts, as in [1], or name them when you store the answer (used)")
     for skipped in result.not_learnt:
         echo(f"  not learnt from {skipped.learnt_from} {skipped.feedback_id}: {skipped.detail}")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from heedful.errors import Forbidden, Invalid, NotFound, Unavailable
+from heedful.errors import Forbidden, Invalid, NotFound, Unavailable, extra_missing
 
 _SHOWN = 500
 
@@ -75,7 +75,7 @@ def in_use(address: str) -> Unavailable:
 
 def missing_driver(package: str, extra: str) -> Unavailable:
     message = f"the package {package}, which this database needs, is not installed"
-    return Unavailable(message, code="extra_missing", remedy=f'Run: pip install "heedful[{extra}]"')
+    return extra_missing(extra, message)
 
 
 def changes_data(reason: object) -> Forbidden:
