@@ -483,6 +483,8 @@ def test_the_store_ranks_as_the_rule_does_on_its_ledger(
             author=None if author == 3 else f"user {author}",
         )
         events += store.signal([given_signal]).event_ids
+        if phrasing:  # What a recall reads of the ledger is kept, and followed from there.
+            boosted(store, PHRASINGS[0], policy, dataset=dataset)
     for place in taken_back:
         if place < len(events):
             store.retract(events[place])
