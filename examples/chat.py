@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from typing import Annotated, Literal
 
-import uvicorn
+import uvicorn  # Of the extra `server`; in a clone: pip install ".[server]"
 from fastapi import Body, Cookie, FastAPI
 from fastapi.responses import HTMLResponse
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from langchain.agents import create_agent
+from langchain.agents import create_agent  # Of the extra `langchain`; in a clone: pip install ".[langchain]"
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver

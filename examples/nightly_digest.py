@@ -29,8 +29,9 @@ def write(memory: heedful.Heedful, until: datetime) -> EmailMessage:
     memory.improve()  # Learns from ratings that no worker has seen yet.
     digest = memory.insight.digest(since=since, until=until)
     answers = memory.insight.coverage(since=since, until=until).answers
-    lines = [digest.text, f"Answers rated: {answers.rated} of {answers.shown}", "", "To fix first:"]
-    for item in memory.review.list(limit=5).items:
+    lines = [digest.text, f"Answers rated: {answers.rated} of {answers.shown}"]
+    for number, item in enumerate(memory.review.list(limit=5).items):
+        lines += [] if number else ["", "To fix first:"]
         said = f', "{item.comment}"' if item.comment else ""
         lines.append(f"- {item.question or item.target_type}: {item.opinions} negative{said}")
     lines += [f"Needs attention: {check.name}: {check.detail}" for check in memory.doctor() if not check.ok]
@@ -44,7 +45,7 @@ def send(mail: EmailMessage) -> None:
     """By mail if a server is named, or else to the terminal."""
     host = os.environ.get("SMTP_HOST")
     if host is None:
-        print(mail["Subject"], mail.get_content(), sep="\n\n")
+        print(mail.get_content())  # Its first line is the subject.
         return
     mail["From"], mail["To"] = os.environ["DIGEST_FROM"], os.environ["DIGEST_TO"]
     with smtplib.SMTP(host) as server:

@@ -114,6 +114,8 @@ def test_the_digest_runs_as_in_a_crontab(tmp_path: Path) -> None:
     done = subprocess.run([*command, str(store)], env=around, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("default: ")
+    assert done.stdout.count("nobody said anything") == 1
+    assert "To fix first" not in done.stdout
     missing = subprocess.run(
         [*command, str(tmp_path / "no.db")], env=around, capture_output=True, text=True, timeout=60
     )

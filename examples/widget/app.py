@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 from typing import Annotated
 
-import uvicorn
+import uvicorn  # Of the extra `server`; in a clone: pip install ".[server]"
 from fastapi import Cookie, FastAPI
 from fastapi.responses import FileResponse
 

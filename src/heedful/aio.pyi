@@ -1230,9 +1230,9 @@ class AsyncReview(_Awaiting):
         """
 
     async def ask_again(self, item_id: ItemId) -> ReviewComparison:
-        """Asks an item's question again, and compares what is answered now with what was disliked. Nothing is kept.
+        """Asks an item's question again, and compares the answer now with the disliked one. Nothing is stored.
 
-        Of an execution, it is what the cache would run, without running it.
+        Feedback ranks the facts, even if it did not before. For an execution, it is the SQL that the cache would run.
         """
 
     async def undo(self, event_id: EventId, *, author: Author | None = None) -> ReviewEvent:

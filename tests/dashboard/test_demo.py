@@ -152,9 +152,14 @@ def test_usefulness_says_what_the_stats_say(visitor: TestClient, store: Heedful,
     assert " ".join(f"{label} {count}" for label, count in stats.distribution.items()) in part
 
 
+def test_the_first_item_to_review_was_not_asked_without_feedback(store: Heedful) -> None:
+    first = store.review.list(limit=1).items[0]
+    assert store.review.get(first.item_id).usefulness_weight != 0
+
+
 def test_ratings_of_executions_are_in_no_dataset(visitor: TestClient) -> None:
     page = text(visitor, "overview?by=dataset")
-    assert "no dataset" in page
+    assert "executions and sessions" in page
     assert " none " not in page
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from dashboards import HOSTILE, Dashboard, connect_shop, forms, send, undone
 
-from heedful.model import ReviewItem
+from heedful.model import ReviewItem, Signal
 from heedful.testing import ManualClock
 
 QUESTION = "How many days do refunds take?"
@@ -211,6 +211,7 @@ def test_a_person_who_may_only_read_sees_no_buttons_and_is_refused(dashboard: Da
     client = dashboard.visitor(dashboard.key("read"))
     page = client.get(f"/p/default/review/{item.item_id}").text
     assert "/do/" not in page
+    assert "Your key may only read." in page
     token = re.search(r'name="token" value="([^"]+)"', page)
     assert token is not None
     form = {"to": "/p/default/do/review_resolve", "token": token[1], "item_id": item.item_id}
@@ -229,6 +230,35 @@ def test_asking_again_shows_both_answers_and_keeps_nothing(dashboard: Dashboard)
     assert "Refunds take 30 days." in part
     assert "<html" in client.get(url).text
     assert len(dashboard.store.sessions.entries("s").items) == 1
+
+
+def test_an_answer_without_feedback_is_asked_again_with_it(dashboard: Dashboard) -> None:
+    store, client = dashboard.store, dashboard.visitor()
+    wrong, right = store.remember(["Refunds take 14 days.", "Refunds take 30 days."]).fact_ids
+    answered = store.recall(QUESTION, session_id="s", boost_by_usefulness=False)
+    first, second = (hit.fact_id for hit in answered.hits)
+    store.sessions.add_feedback("s", str(answered.qa_id), None, 1, author="vic")
+    for author in ("ada", "bo"):
+        store.signal([Signal(fact_id=second, signal_type="helpful", query=QUESTION, author=author)])
+    item = store.review.list(target_type="entry").items[0]
+    assert "asked for without feedback" in client.get(f"/p/default/review/{item.item_id}").text
+    again = store.review.ask_again(item.item_id)
+    assert {first, second} == {wrong, right}
+    assert (again.usefulness_weight, again.changed, again.evidence_after[0].fact_id) == (0, True, second)
+    part = client.get(f"/p/default/review/{item.item_id}/again", headers={"X-Fragment": "1"}).text
+    assert "Disliked, without feedback" in part
+    assert "Another answer comes now" in part
+
+
+def test_a_disliked_fact_has_its_rank_now(dashboard: Dashboard) -> None:
+    store, client = dashboard.store, dashboard.visitor()
+    wrong = store.remember("Refunds take 14 days.").fact_ids[0]
+    store.signal([Signal(fact_id=wrong, signal_type="not_helpful", query=QUESTION, author="vic")])
+    item = store.review.list(target_type="fact").items[0]
+    ask = f"/p/default/review/{item.item_id}/again"
+    assert "The disliked fact comes first" in client.get(ask).text
+    store.supersede(wrong, "Refunds take 30 days.")
+    assert "The disliked fact no longer comes up" in client.get(ask).text
 
 
 def test_long_and_hostile_words_are_shortened_and_stay_words(dashboard: Dashboard) -> None:

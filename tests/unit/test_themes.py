@@ -242,8 +242,18 @@ class TestNames:
         assert Namer(texts).name([0, 1, 2])[0] == "refunds"
 
     def test_words_come_in_their_usual_order(self) -> None:
-        texts = ["slow answers at night", "slow answers again", "the slow answers", "a logo"]
-        assert Namer(texts).name([0, 1, 2])[0] == "slow answers"
+        texts = ["slow logins at night", "slow logins again", "the slow logins", "a logo"]
+        assert Namer(texts).name([0, 1, 2])[0] == "slow logins"
+
+    def test_a_name_says_what_is_wrong_not_that_it_is(self) -> None:
+        texts = [
+            "Sorry, wrong answer, see your terms",
+            "No, wrong answer again, read the terms!",
+            "wrong answer",
+            "logo",
+        ]
+        assert Namer(texts).name([0, 1, 2])[0] == "terms"
+        assert Namer(["Sorry, wrong answer", "wrong answer!", "a logo"]).name([1, 0]) == ("wrong answer!", ())
 
     def test_a_capital_is_kept_where_it_means_something(self) -> None:
         texts = ["Login with Okta", "Okta fails", "no Okta", "Login is blue"]

@@ -1869,6 +1869,8 @@ export interface ReviewCase {
   execution_id: string | null;
   /** The recall behind the answer. */
   recall_id: string | null;
+  /** That of the recall: 0 if it was asked for without feedback; None if its receipt is gone. */
+  usefulness_weight: number | null;
   /** The facts behind the answer, best first. */
   evidence: ReviewEvidence[];
   /** Those that are active, the newest first, at most 100 of each kind. */
@@ -1892,6 +1894,8 @@ export interface ReviewComparison {
   after: string | null;
   /** Why the cache decides so, where it is about an execution. */
   reason: string | null;
+  /** That of the recall behind the disliked answer: 0 if it was without feedback, while the new one is with it. */
+  usefulness_weight: number | null;
   /** The facts behind the answer that was disliked. */
   evidence_before: ReviewEvidence[];
   /** The facts behind the answer now. */
@@ -3519,9 +3523,9 @@ export interface ReviewMethods {
    */
   fix(item_id: string, fields: ReviewFixRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewEvent>;
   /**
-   * Asks an item's question again, and compares what is answered now with what was disliked. Nothing is kept.
+   * Asks an item's question again, and compares the answer now with the disliked one. Nothing is stored.
    *
-   * Of an execution, it is what the cache would run, without running it.
+   * Feedback ranks the facts, even if it did not before. For an execution, it is the SQL that the cache would run.
    *
    * Needs the scope `read`.
    */

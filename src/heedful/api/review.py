@@ -109,9 +109,9 @@ class Review(Namespace, name="review"):
 
     @call("POST", "/review/{item_id}/ask-again", repeatable=True, slow=True, queries=True)
     def ask_again(self, item_id: t.ItemId) -> ReviewComparison:
-        """Asks an item's question again, and compares what is answered now with what was disliked. Nothing is kept.
+        """Asks an item's question again, and compares the answer now with the disliked one. Nothing is stored.
 
-        Of an execution, it is what the cache would run, without running it.
+        Feedback ranks the facts, even if it did not before. For an execution, it is the SQL that the cache would run.
         """
 
     @call("POST", "/review/events/{event_id}/undo", "write", repeatable=True)

@@ -124,6 +124,8 @@ class ReviewCase(Model):
     execution_id: str | None
     recall_id: str | None
     """The recall behind the answer."""
+    usefulness_weight: float | None
+    """That of the recall: 0 if it was asked for without feedback; None if its receipt is gone."""
     evidence: list[ReviewEvidence]
     """The facts behind the answer, best first."""
     opinions: list[ReviewOpinion]
@@ -145,6 +147,8 @@ class ReviewComparison(Model):
     """The answer, or the SQL that would run; None if there is none that may be used again."""
     reason: str | None
     """Why the cache decides so, where it is about an execution."""
+    usefulness_weight: float | None
+    """That of the recall behind the disliked answer: 0 if it was without feedback, while the new one is with it."""
     evidence_before: list[ReviewEvidence]
     """The facts behind the answer that was disliked."""
     evidence_after: list[Hit]

@@ -267,7 +267,8 @@ def _parse_cursor(cursor: Any) -> Place | None:
 def _case(space: ExecutionSpace, loaded: LoadedItem) -> ReviewCase:
     subject = loaded.subject
     entry, run, turn = (None, None, None) if subject is None else (subject.entry, subject.run, subject.turn)
-    shown = _evidence(space, loaded)
+    receipt = _receipt(space, loaded)
+    shown = _evidence(space, loaded, receipt)
     execution_id = None if run is None else run.id
     if turn is not None:
         with space.workspace.read() as connection:
@@ -281,6 +282,7 @@ def _case(space: ExecutionSpace, loaded: LoadedItem) -> ReviewCase:
         sql_query=run.sql_query if run is not None else turn.sql if turn is not None else None,
         execution_id=execution_id,
         recall_id=_recall_of(loaded),
+        usefulness_weight=receipt and receipt.weight,
         evidence=shown,
         opinions=[
             to_model(ReviewOpinion, opinion)
@@ -291,19 +293,23 @@ def _case(space: ExecutionSpace, loaded: LoadedItem) -> ReviewCase:
     )
 
 
-def _evidence(space: ExecutionSpace, loaded: LoadedItem) -> list[ReviewEvidence]:
+def _receipt(space: ExecutionSpace, loaded: LoadedItem) -> receipts.ReceiptRow | None:
+    recall_id = _recall_of(loaded)
+    with space.workspace.read() as connection:
+        return None if recall_id is None else receipts.get(connection, space.workspace.project, recall_id)
+
+
+def _evidence(space: ExecutionSpace, loaded: LoadedItem, receipt: receipts.ReceiptRow | None) -> list[ReviewEvidence]:
     """The facts behind the newest answer: those that were shown, best first, and then others that it used; or the fact
     itself that an opinion is about, and those that conflict with it."""
     entry = None if loaded.subject is None else loaded.subject.entry
-    recall_id = _recall_of(loaded)
+    shown = {} if receipt is None else {fact.fact_id: (rank, fact) for rank, fact in enumerate(receipt.shown, 1)}
+    shares = {} if entry is None else {fact_id: share for fact_id, share, _ in entry.used or ()}
+    fact_ids = list(dict.fromkeys([*shown, *shares]))
+    if loaded.row.target_type == "fact":
+        others = [opinion.conflicts_with for opinion in loaded.newest if opinion.conflicts_with is not None]
+        fact_ids = [*(opinion.target_id for opinion in loaded.newest[:1]), *dict.fromkeys(others)]
     with space.workspace.read() as connection:
-        receipt = None if recall_id is None else receipts.get(connection, space.workspace.project, recall_id)
-        shown = {} if receipt is None else {fact.fact_id: (rank, fact) for rank, fact in enumerate(receipt.shown, 1)}
-        shares = {} if entry is None else {fact_id: share for fact_id, share, _ in entry.used or ()}
-        fact_ids = list(dict.fromkeys([*shown, *shares]))
-        if loaded.row.target_type == "fact":
-            others = [opinion.conflicts_with for opinion in loaded.newest if opinion.conflicts_with is not None]
-            fact_ids = [*(opinion.target_id for opinion in loaded.newest[:1]), *dict.fromkeys(others)]
         texts = facts.texts(connection, fact_ids)
         current = facts.texts(connection, fact_ids, current=True)
     result = []
@@ -387,6 +393,7 @@ def _resolved(rows: Sequence[AnyRow]) -> list[tuple[int, int, int | None]]:
     ]
 
 
+USUAL_WEIGHT = 0.3  # The weight of a recall that names none.
 TOP_K = 10  # How many facts are recalled if the original number is unknown.
 
 
@@ -398,11 +405,7 @@ def _compare(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> Rev
         raise Invalid(message, field="item_id", value=loaded.row.id, remedy=remedy)
     if loaded.row.target_type in ("execution", "message"):
         return _compare_cached(space, loaded, case, question)
-    with space.workspace.read() as connection:
-        receipt = None
-        if case.recall_id is not None:
-            receipt = receipts.get(connection, space.workspace.project, case.recall_id)
-    request = _request(loaded, receipt, question)
+    request = _request(loaded, _receipt(space, loaded), question)
     answered = answer(space.sessions, space.workspace, space.language_model, request, None, None, quiet=True)
     # Opinions about a single fact have no order to compare.
     ranked = [fact.fact_id for fact in case.evidence if fact.rank is not None and loaded.row.target_type == "entry"]
@@ -411,6 +414,7 @@ def _compare(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> Rev
         before=case.answer,
         after=answered.answer,
         reason=None,
+        usefulness_weight=case.usefulness_weight,
         evidence_before=case.evidence,
         evidence_after=answered.hits,
         changed=(case.answer is not None and answered.answer != case.answer)
@@ -419,14 +423,14 @@ def _compare(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> Rev
 
 
 def _request(loaded: LoadedItem, receipt: receipts.ReceiptRow | None, question: str) -> RecallRequest:
-    """The original recall, as far as it is known."""
+    """The original recall, as far as it is known, with feedback."""
     return RecallRequest(
         query=question,
         dataset=loaded.item.dataset or DEFAULT_DATASET,
         top_k=TOP_K if receipt is None or not receipt.shown else len(receipt.shown),
         mode="hybrid" if receipt is None else receipt.mode,
         where=None,
-        weight=0.0 if receipt is None else receipt.weight,
+        weight=USUAL_WEIGHT if receipt is None or not receipt.weight else receipt.weight,
         min_usefulness=0.0,
         policy=None if receipt is None else receipt.policy,
         exploration=0.0,
@@ -454,6 +458,7 @@ def _compare_cached(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase,
         before=case.sql_query,
         after=sql,
         reason=reasons.NOTHING_SIMILAR if best is None else best.reason,
+        usefulness_weight=None,
         evidence_before=[],
         evidence_after=[],
         changed=sql != case.sql_query,

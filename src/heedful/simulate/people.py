@@ -231,8 +231,8 @@ WORDINGS: Mapping[Subject, tuple[str, str, str]] = {
     ),
     "wrong": (
         "||Sorry, |No, ",
-        "wrong answer, that is out of date|wrong answer, your terms say otherwise|the wrong answer, it is out of date|"
-        "wrong answer, please check it|wrong answer again",
+        "wrong answer, that is outdated|wrong answer, your terms say otherwise|the wrong answer, it is outdated|"
+        "outdated, please check your terms|wrong answer again, see your terms",
         "|.|!",
     ),
     "praise": (

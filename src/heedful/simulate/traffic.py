@@ -175,7 +175,9 @@ class _Traffic:
         executions = round(EXECUTIONS * min(1, sessions / SESSIONS))
         for number, moment in enumerate(arrivals(start, end, executions, self._random("figures"))):
             at(moment, partial(counters.ask, self._random(f"figures/{number}")))
-        at(start + timedelta(days=REVIEW), Reviewer(self.memory, truth, self.counts).work)
+        reviewer = Reviewer(self.memory, truth, self.counts)
+        at(start + timedelta(days=REVIEW), reviewer.work)
+        at(end, reviewer.ask_again)
         night = start.replace(hour=3, minute=0, second=0, microsecond=0)
         while (night := night + timedelta(days=1)) < end:
             at(night, self._improve)

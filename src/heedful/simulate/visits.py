@@ -238,6 +238,15 @@ class Reviewer:
             review.resolve(item.item_id, note=note, author=author)
             self.counts["resolutions"] += 1
 
+    def ask_again(self) -> None:
+        """Resolves the first complaints about answers without feedback if feedback changes the answer."""
+        note = "Asked for without feedback (variant A). With it, another answer comes."
+        for item in self.memory.review.list(target_type="entry", limit=3).items:
+            again = self.memory.review.ask_again(item.item_id)
+            if again.changed and not again.usefulness_weight:
+                self.memory.review.resolve(item.item_id, note=note, author=STAFF[0])
+                self.counts["resolutions"] += 1
+
 
 CONNECTOR = "shop"
 EXAMPLES = (1, 4, 8)

@@ -163,8 +163,10 @@ MAX_NAME = 40
 # Characters of writing without spaces, or with marks inside of words that split them.
 _UNSPACED = regex(r"[\u0900-\u109f\u1780-\u17ff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 
-# The most frequent and least informative words, in German, Spanish, French, Italian, Portuguese and Russian.
+# Words of any complaint, and the most frequent words in German, Spanish, French, Italian, Portuguese and Russian.
 _LITTLE_WORDS = word_set("""
+sorry wrong incorrect false answer answers answered reply response again still please check correct thanks
+leider falsch falsche antwort bitte wieder désolé faux fausse réponse encore perdón incorrecto incorrecta respuesta
 der die das den dem des ein eine einen einem einer ich du er sie es wir ihr mein meine meinen ist sind war hat habe
 und oder aber nicht kein keine auf aus bei mit nach seit von vor zu zum zur für im am so sehr viel noch immer auch
 nur schon wie wo was wann dass mir mich

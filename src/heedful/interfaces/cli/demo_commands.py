@@ -179,7 +179,7 @@ def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.
     """Fills a store that is not there, and uses one that is there as it is; returns the pages to look at."""
     if not store.exists():
         store.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
+        echo(f"filling {store.parent} with two weeks of a help desk, a minute or two…", err=True)
         with progress("visits of two weeks") as show:
             filled = fill_demo(store, system_clock(), embedding, sessions=sessions, progress=show)
         echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in SUMMARY_LABELS.items()))

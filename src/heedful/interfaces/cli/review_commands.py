@@ -104,8 +104,9 @@ def _show_action(event: model.ReviewEvent) -> str:
 def ask_again(comparison: model.ReviewComparison) -> str:
     """Ask the question again, and compare."""
     echo(comparison.question)
-    echo(f"  before: {comparison.before or '-'}")
-    echo(f"  now: {comparison.after or '-'}")
+    without, used = (" without feedback", " with it") if comparison.usefulness_weight == 0 else ("", "")
+    echo(f"  before{without}: {comparison.before or '-'}")
+    echo(f"  now{used}: {comparison.after or '-'}")
     if comparison.reason is not None:
         echo(f"  because {comparison.reason}")
     if comparison.evidence_after:
