@@ -40,7 +40,7 @@ BEGIN = {
 }
 """Commands with which a store may begin."""
 
-ELSEWHERE = {"copy", "init", "try"}
+ELSEWHERE = {"copy", "try"}
 """Commands whose store is an argument, or that open none."""
 
 

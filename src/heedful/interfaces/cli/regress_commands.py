@@ -17,10 +17,10 @@ from heedful import model, settings, transfer
 from heedful.errors import Conflict
 from heedful.evaluation.candidates import embedder_of
 from heedful.interfaces.cli.runner import Engine, Options, command, force, parameters
-from heedful.interfaces.cli.screen import console, echo, percent, progress, shortened, show_result, show_table
+from heedful.interfaces.cli.screen import console, echo, percent, progress, show_result, show_table
 from heedful.storage import open_store, scopes
 from heedful.storage.vectors import active_model
-from heedful.text import counted
+from heedful.text import counted, shortened
 
 DATE = {"type": click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), "metavar": "DATE"}
 SHOWN = 10

@@ -12,8 +12,8 @@ from heedful import model
 from heedful.engine import Heedful, project_of
 from heedful.errors import NotFound
 from heedful.interfaces.cli.runner import STDIN, Engine, Group, pairs
-from heedful.interfaces.cli.screen import console, echo, minute, shortened, show_table
-from heedful.text import counted
+from heedful.interfaces.cli.screen import console, echo, minute, show_table
+from heedful.text import counted, shortened
 
 sessions = Group(
     "sessions",

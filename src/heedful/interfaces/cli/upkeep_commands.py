@@ -23,10 +23,10 @@ from heedful.bootstrap import maintain_store, migrate_store, store_jobs, store_s
 from heedful.evaluation.training_files import REASONS
 from heedful.interfaces.cli.regress_commands import check, check_change, check_embedding, go_on
 from heedful.interfaces.cli.runner import Engine, Group, Options, command, force, parameters, runs, yes
-from heedful.interfaces.cli.screen import console, echo, minute, progress, shortened, show_result, show_table, waiting
+from heedful.interfaces.cli.screen import console, echo, minute, progress, show_result, show_table, waiting
 from heedful.interfaces.client.hardening import check_server
 from heedful.store import worker_of
-from heedful.text import counted
+from heedful.text import counted, shortened
 from heedful.transfer import Imported, ProjectChecksum
 from heedful.transfer.foreign import SYSTEMS, System
 
