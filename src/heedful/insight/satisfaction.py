@@ -209,10 +209,9 @@ def usefulness(space: InsightSpace, dataset: str) -> m.UsefulnessReport:
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         names = list(scopes.dataset_names(connection).values())
-        if number is None:
-            if names:
-                raise no_dataset(workspace.project, dataset, names)
-            number = NO_DATASET
+        if number is None and names:
+            raise no_dataset(workspace.project, dataset, names)
+        number = NO_DATASET if number is None else number
         bins, rated, mean, signals = opinion_reports.usefulness(connection, number, now)
         best = opinion_reports.ranked(connection, number, now, MAX_RANKED, best=True)
         worst = opinion_reports.ranked(connection, number, now, MAX_RANKED, best=False)
