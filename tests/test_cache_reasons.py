@@ -57,6 +57,10 @@ def look(store: Heedful, question: str, **options: object) -> CacheMatch:
 
 
 REASONS = [
+    ("How old did Bob Ray get in 2025?",
+     "SELECT age FROM patient WHERE name = 'Bob Ray' AND since BETWEEN '2025-01-01' AND '2025-12-31'",
+     "How old did Zoe get in 2025?", "scope",
+     "You said “Zoe” and “2025”; the proven question says “bob ray in 2025”."),
     ("How many patients live in Boston?", CITY.format("Boston"), "how many patients live in Boston", "same",
      "The question is the same."),
     ("How many patients live in Boston?", CITY.format("Boston"), "How many patients live in Denver?", "rebind",

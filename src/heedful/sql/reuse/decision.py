@@ -82,12 +82,14 @@ def _refusal(readings: Sequence[Frame], proven: Frame) -> tuple[Gate, str, tuple
         return "argument_order", reasons.ANOTHER_ORDER.format(_typed(asked, apart), _typed(proven, apart)), found
     kinds = [part.kind for part in every]
     gate: Gate = next((name for name in _RANKED if name in kinds), "words")
-    deciding = [part for part in found if part.kind == gate]
-    sides = [part.asked for part in deciding if part.asked], [part.proven for part in deciding if part.proven]
-    if not any(sides):
+    if all(part.kind != gate for part in found):
         # Only who does something to whom differs, which no word of its own says.
         whole = slice(None)
         return "argument_order", reasons.ANOTHER_ORDER.format(_typed(asked, whole), _typed(proven, whole)), found
+    # An unknown name is a word like others: where values differ, the words that only the asked question has are told.
+    more = gate in ("literals", "scope")
+    told = [part for part in found if part.kind == gate or (more and part.asked and not part.proven)]
+    sides = [part.asked for part in told if part.asked], [part.proven for part in told if part.proven]
     return gate, reasons.differing(gate, *sides), found
 
 
