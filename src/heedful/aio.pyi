@@ -416,7 +416,7 @@ class AsyncHeedful(_Awaiting):
         It lists the newest 1,000 signals; `event_count` says how many there are."""
 
     async def usefulness_stats(self, dataset: DatasetName = DEFAULT_DATASET) -> UsefulnessStats:
-        """How useful the facts of a dataset are: totals, the distribution, the most and the least useful, and those that
+        """How useful the facts of a dataset are: totals, the distribution, the most and least useful, and those that
         help in one context and hurt in another."""
 
     async def replay(

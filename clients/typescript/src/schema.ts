@@ -3721,7 +3721,7 @@ export interface Heedful {
    */
   forget(fields?: ForgetRequest, options?: ChangeOptions): Promise<ForgetResult>;
   /**
-   * How useful the facts of a dataset are: totals, the distribution, the most and the least useful, and those that help in one context and hurt in another.
+   * How useful the facts of a dataset are: totals, the distribution, the most and least useful, and those that help in one context and hurt in another.
    *
    * Needs the scope `read`.
    */

@@ -233,7 +233,7 @@ class Memory(Namespace, name=""):
 
     @call("GET", "/stats/usefulness")
     def usefulness_stats(self, dataset: t.DatasetName = m.DEFAULT_DATASET) -> m.UsefulnessStats:
-        """How useful the facts of a dataset are: totals, the distribution, the most and the least useful, and those that
+        """How useful the facts of a dataset are: totals, the distribution, the most and least useful, and those that
         help in one context and hurt in another."""
 
     @call("POST", "/replay", repeatable=True, slow=True)
