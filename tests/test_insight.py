@@ -239,6 +239,13 @@ class TestUsefulness:
         assert found.hurts.query == "telephone support at night"
         assert found.hurts.score < 0.5 < found.helps.score
 
+    def test_a_fact_that_was_disliked_once_for_a_question_hurts_there(self, store: Heedful) -> None:
+        divided = store.remember("Open from 9 to 5.").fact_ids[0]
+        store.signal(Signal(fact_id=divided, signal_type="helpful", query="opening hours of the shop"))
+        store.signal(Signal(fact_id=divided, signal_type="not_helpful", query="telephone support at night"))
+        (found,) = store.insight.usefulness().mixed
+        assert found.hurts.score == 0.4
+
 
 class TestCache:
     @pytest.fixture

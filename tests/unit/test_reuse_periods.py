@@ -281,6 +281,12 @@ def test_sql_of_another_day_serves_the_days_between_as_long_as_they_are_the_same
             "day >= '2026-10-01' AND day < '2026-11-01'",
             "day >= '2025-01-01' AND day < '2025-04-01'",
         ),
+        (
+            "in Q1 2025",
+            "in Q2 2024",
+            "strftime('%Y', day) = '2025' AND strftime('%m', day) IN ('01', '02', '03')",
+            "strftime('%Y', day) = '2024' AND strftime('%m', day) IN ('04', '05', '06')",
+        ),
         ("on Monday", "on Tuesday", "day = '2026-11-16'", "day = '2026-11-24'"),
         ("on Monday", "on March 1st 2025", "day = '2026-11-16'", "day = '2025-03-01'"),
         ("since 2025", "since March 2025", "day >= '2025-01-01'", "day >= '2025-03-01'"),
