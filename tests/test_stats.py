@@ -169,6 +169,13 @@ class TestOfADataset:
         assert found.hurts.query == "telephone support at night"
         assert found.hurts.score < 0.5 < found.helps.score
 
+    def test_a_fact_that_was_disliked_once_for_a_question_hurts_there(self, store: Heedful) -> None:
+        divided = store.remember("Open from 9 to 5.").fact_ids[0]
+        give(store, divided, "helpful", "opening hours of the shop")
+        give(store, divided, "not_helpful", "telephone support at night")
+        (found,) = store.usefulness_stats().mixed
+        assert found.hurts.score == 0.4
+
     @pytest.mark.slow
     def test_only_active_facts_count(self, any_store: str, clock: ManualClock) -> None:
         with heedful.open(any_store, clock=clock, embedding=WordEmbedder()) as store:
