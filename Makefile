@@ -124,13 +124,13 @@ test-pooler: export HEEDFUL_TEST_POOLER := pgbouncer
 test-pooler: export HEEDFUL_CITUS := $(CITUS)
 test-pooler: $(VENV)/dev ## the same through pgbouncer in transaction mode, which has to be installed; CITUS=folder for a cluster behind it
 	$(BIN)/pytest tests/pooler$(call again,tests/pooler)
-	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
+	export HEEDFUL_TEST_STORE=postgresql; $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 test-citus: export HEEDFUL_CITUS := $(CITUS)
 test-citus: $(VENV)/dev ## the same on a Citus cluster, and nodes killed and added under load; CITUS=folder of a PostgreSQL with Citus and pgvector
 	@test -x '$(CITUS)/bin/postgres' || { echo 'make test-citus needs a PostgreSQL with Citus and pgvector: make test-citus CITUS=/folder/with/bin/and/lib'; exit 1; }
 	$(BIN)/pytest tests/citus$(call again,tests/citus)
-	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
+	export HEEDFUL_TEST_STORE=postgresql; $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 # Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
 INTEGRATIONS := ag-ui agent-framework crewai google-adk langchain litellm llama-index openai-agents proxy pydantic-ai scores strands telemetry vanna

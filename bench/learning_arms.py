@@ -140,7 +140,7 @@ class Variant:
         ]
 
     def _seen(self, opinions: Sequence[Opinion]) -> list[Opinion]:
-        return list(opinions) if self.rank_correction else [replace(each, rank=None) for each in opinions]
+        return list(opinions) if self.rank_correction else [each._replace(rank=None) for each in opinions]
 
 
 class Unbounded(Adaptive):

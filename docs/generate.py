@@ -551,7 +551,8 @@ def cli_page() -> str:
         "that are called alike, and makes nothing. In a store without any project, `default` counts as there. On a "
         "server, a project that is not there is an empty one. "
         "Stores and projects begin with the first thing that is written: `remember`, `import`, `connect`, `serve`, "
-        "`mcp`, `worker`, `policy`, `sessions add`, `keys add`, and what else adds something.",
+        "`mcp`, `worker`, `policy`, `sessions add`, and what else adds something. `keys add` may name a project that "
+        "is new.",
         "## All commands",
         "Without a command, `heedful` shows six to start with.",
         _all_commands(),

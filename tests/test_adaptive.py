@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -484,6 +483,8 @@ def test_the_store_ranks_as_the_rule_does_on_its_ledger(
             author=None if author == 3 else f"user {author}",
         )
         events += store.signal([given_signal]).event_ids
+        if phrasing:  # What a recall reads of the ledger is kept, and followed from there.
+            boosted(store, PHRASINGS[0], policy, dataset=dataset)
     for place in taken_back:
         if place < len(events):
             store.retract(events[place])
@@ -514,7 +515,7 @@ def by_adaptive(
     """The order by the adaptive rule on opinions that are folded at once."""
     by_query: dict[int, list[Opinion]] = defaultdict(list)
     for opinion in opinions:
-        by_query[opinion.query].append(replace(opinion, at=min(opinion.at, now)))
+        by_query[opinion.query].append(opinion._replace(at=min(opinion.at, now)))
     tables = {query: VoteTable.of(votes_per_fact(theirs)) for query, theirs in by_query.items()}
     near = {each.query: each for each in neighbours}
     workspace, rule = store._workspace, Adaptive()
@@ -550,7 +551,7 @@ def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int],
         matches, neighbours = contexts.near(asked, workspace.embed([asked])[0])
         similar = {match.query_id: match.similarity for match in matches}
         given_opinions = [
-            replace(opinion, similarity=similar.get(query, 0.0))
+            opinion._replace(similarity=similar.get(query, 0.0))
             for query, theirs in ledger.of_queries(connection, queries).items()
             for opinion in theirs
         ]

@@ -181,9 +181,10 @@ def test_feedback_on_an_answer(run: Run) -> None:
     problem = refused(run("sessions", "add-feedback", "s", "nope", "--feedback-score", "5"))
     assert (problem.code, problem.remedy) == ("not_found", "heedful sessions entries s lists them")
     clear = ("sessions", "remove-feedback", "s", found["qa_id"])
-    assert shown(run(*clear, "--author", "bo")) == "cleared\n"
+    unrated = run(*clear, "--author", "bo")
+    assert (unrated.exit_code, unrated.stdout, unrated.stderr) == (0, "nothing to clear\n", "it is rated by ann\n")
     assert read(run("sessions", "entry", "s", found["qa_id"], "--json"))["feedback_score"] == 5
-    run(*clear)
+    assert shown(run(*clear)) == "cleared\n"
     assert read(run("sessions", "entry", "s", found["qa_id"], "--json"))["feedback_score"] is None
     assert refused(run("sessions", "remove-feedback", "s", "nope")).code == "not_found"
 
@@ -240,7 +241,8 @@ def test_alerts(run: Run, tmp_path: Path) -> None:
 def test_a_rating_by_the_callers_own_id(run: Run) -> None:
     asked(run)
     early = shown(run("sessions", "rate", "run-1", "1", "--scale", "0", "1", "--author", "ann"))
-    assert early.startswith("waiting\n")
+    assert early == "waiting\nNo answer has the id 'run-1' yet; the rating counts once one has, within 1 day.\n"
+    assert "add_session_feedback rates that" in shown(run("sessions", "rate", "s", "down"))
     added = ("sessions", "add-entry", "s", "When?", "Within 30 days.", "--external-id", "run-1", "--json")
     assert read(run(*added))["feedback_score"] == 5
     assert shown(run("sessions", "rate", "run-1", "down", "--comment", "No.", "--author", "ann")) == "stored\n"
@@ -268,6 +270,10 @@ def test_improve(run: Run) -> None:
     assert "  learnt from feedback: When may parcels be returned? It is 45 days." in text
     assert shown(run("improve")) == "1 rated answer; nothing new: all of it was learnt before\n"
     assert read(run("improve", "--json"))["signals_added"] == 0
+    short = shown(run("sessions", "add-entry", "s", "When?", "No.")).split()[1]
+    run("sessions", "rate", short, "down")
+    without = "  1 rated answer without effect on facts: none is recognised in the text\n  Let the model cite facts"
+    assert without in shown(run("improve"))
     assert refused(run("improve", "--session-id", "nope")).code == "not_found"
     assert refused(run("improve", "--dataset", " ")).field == "dataset"
 

@@ -27,8 +27,6 @@ BEGIN = {
     "golden add",
     "golden import",
     "import",
-    "keys add",
-    "keys token",
     "mcp",
     "migrate",
     "proxy",
@@ -42,7 +40,7 @@ BEGIN = {
 }
 """Commands with which a store may begin."""
 
-ELSEWHERE = {"copy", "init", "try"}
+ELSEWHERE = {"copy", "try"}
 """Commands whose store is an argument, or that open none."""
 
 
@@ -88,7 +86,7 @@ def test_what_is_about_a_store_makes_none(run: Run, tmp_path: Path, name: str) -
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"backup"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"backup", "keys add", "keys token"}))
 def test_what_is_about_a_project_names_those_that_are_there(run: Run, path: Path, open_store: Any, name: str) -> None:
     open_store(path, project="helpdesk").sessions.create("s")
     error = refused(run("--project", "helpdeks", *name.split(), *filled_in(COMMANDS[name])))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ LONG = "Ask the help desk for a one-time code, which is valid for an hour, when 
 LEAVES = dict(leaf_commands(cli))
 NO_JSON = {
     "demo": "a story",
-    "init": "asks",
     "try": "asks",
     "serve": "runs until it is stopped",
     "proxy": "runs until it is stopped",
@@ -275,38 +273,6 @@ def test_a_shell_can_complete_commands_and_options() -> None:
     assert "--top-k" in [each.value for each in complete.get_completions(["recall"], "--to")]
 
 
-def test_init_asks_four_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = run("init", input="facts.db\noffice\n\n\n")
-    assert result.stderr.count("?") == 4
-    written = tomllib.loads((tmp_path / "heedful.toml").read_text())
-    assert written == {"store": "facts.db", "project": "office", "embedding": "bundled"}
-    run("remember", "A fact.")
-    assert (tmp_path / "facts.db").exists()
-
-
-def test_init_replaces_nothing_and_stores_no_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert fails(capsys, "init", "--yes", "-s", "postgresql://me:secret@host/db")[0] == 2
-    assert fails(capsys, "init", "--yes", "-s", "https://memory.example.com")[0] == 2
-    assert list(tmp_path.iterdir()) == []
-    run("init", "--yes")
-    assert fails(capsys, "init", "--yes")[0] == 4
-    run("init", "--yes", "--force", "-p", "other")
-    assert tomllib.loads((tmp_path / "heedful.toml").read_text())["project"] == "other"
-
-
-def test_init_says_how_its_file_counts_for_a_store_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    model = ("--language-model", "http://127.0.0.1:9/v1#m")
-    assert "HEEDFUL_CONFIG" not in run("init", "--yes", *model).stdout
-    shown = run("init", "--yes", "--force", "--store", "postgresql://me@127.0.0.1/heedful", *model).stdout
-    assert "language_model will be ignored unless HEEDFUL_CONFIG names the file" in shown
-    assert f"export HEEDFUL_CONFIG={tmp_path / 'heedful.toml'}" in shown
-
-
 def test_try_shows_the_loop_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "desk.jsonl").write_text(
@@ -359,7 +325,7 @@ def test_try_compares_with_ranks_without_feedback_and_splits_a_short_text(
 def test_a_rating_of_an_unknown_id_says_what_it_waits_for(store: str) -> None:
     shown = run("sessions", "rate", "chat-1", "up", "-s", store, "-p", "shop").stdout
     assert shown.startswith("waiting\n")
-    assert "No answer has the id chat-1 yet" in shown
+    assert "No answer has the id 'chat-1' yet" in shown
 
 
 def test_the_guide_names_the_commands_that_need_the_store_itself() -> None:

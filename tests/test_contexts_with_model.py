@@ -102,3 +102,16 @@ def test_the_next_recall_of_a_similar_question_ranks_better(store: Heedful) -> N
     )
     assert after < before
     assert after == 1
+
+
+def test_the_arithmetic_says_how_far_a_vote_for_other_words_counts(store: Heedful, anna: str) -> None:
+    def line(query: str) -> str:
+        explanation = next(hit.explanation for hit in store.recall(query, explain=True) if hit.fact_id == anna)
+        assert explanation is not None
+        return explanation.arithmetic[1]
+
+    store.signal([Signal(fact_id=anna, signal_type="not_helpful", query=CEO)])
+    assert line(CEO).endswith("(in this context, 1 signal, decayed to now)")
+    assert line("Who is our CEO?").endswith("1 signal, for another wording, counting 12%, decayed to now)")
+    store.signal([Signal(fact_id=anna, signal_type="not_helpful", query="Who is our CEO?")])
+    assert "2 signals, 1 of them for another wording, counting 12%" in line(CEO)

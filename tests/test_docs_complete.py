@@ -54,7 +54,7 @@ PUBLIC = {"heedful", "__main__"}
 """The public names, which are made of what is drawn."""
 
 COMMON = frozenset(
-    {"model", "results", "errors", "settings", "clock", "threads", "version", "request_context", "caching"}
+    {"model", "results", "errors", "settings", "clock", "threads", "version", "request_context", "caching", "loading"}
 )
 """Modules that all may use: the picture of the layers leaves them out."""
 

@@ -161,7 +161,7 @@ def test_deleting_clears_both_and_leaves_the_entry(either: Heedful, entry: Entry
     either.sessions.add_feedback("s", entry.qa_id, "bad", 1)
     assert either.sessions.delete_feedback("s", entry.qa_id) is True
     assert either.sessions.entry("s", entry.qa_id) == entry
-    assert either.sessions.delete_feedback("s", entry.qa_id) is True
+    assert either.sessions.delete_feedback("s", entry.qa_id) is False
     assert either.sessions.feedback_metrics().total == 0
     assert either.sessions.add_feedback("s", entry.qa_id, feedback_score=2) is True
     assert stored_feedback(either, entry) == (2, None)
@@ -170,9 +170,9 @@ def test_deleting_clears_both_and_leaves_the_entry(either: Heedful, entry: Entry
 def test_an_author_deletes_what_he_said_and_nobody_in_particular_deletes_all(either: Heedful, entry: Entry) -> None:
     for author, score in (("ann", 1), ("bo", 5), (None, 3)):
         either.sessions.add_feedback("s", entry.qa_id, feedback_score=score, author=author)
-    assert either.sessions.delete_feedback("s", entry.qa_id, author="cy") is True
+    assert either.sessions.delete_feedback("s", entry.qa_id, author="cy") is False
     assert either.sessions.feedback_metrics().total == 3
-    either.sessions.delete_feedback("s", entry.qa_id, author="bo")
+    assert either.sessions.delete_feedback("s", entry.qa_id, author="bo") is True
     assert either.sessions.feedback_metrics().total == 2
     assert stored_feedback(either, entry) == (3, None)
     either.sessions.delete_feedback("s", entry.qa_id)

@@ -84,7 +84,10 @@ def test_feedback_names_an_entry_by_its_external_id(anywhere: Heedful) -> None:
 
 def test_a_rating_waits_for_its_answer(anywhere: Heedful) -> None:
     sessions = anywhere.sessions
-    assert sessions.rate("run-1", 2, comment="first", author="ada").status == "waiting"
+    early = sessions.rate("run-1", 2, comment="first", author="ada")
+    assert early.status == "waiting"
+    assert early.detail is not None
+    assert early.detail.startswith("No answer has the id 'run-1' yet")
     assert not sessions.rate("run-1", "VERY_NEGATIVE", comment="second", author="ada")
     assert not sessions.rate("run-1", True)
     assert not sessions.rate("run-2", True)

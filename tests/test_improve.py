@@ -878,3 +878,15 @@ class TestWhatIsForgotten:
         assert either.fact_stats(fact).signal_count == 2
         either.sessions.delete_feedback("s", recall.qa_id)
         assert either.fact_stats(fact).signal_count == 1
+
+
+def test_rated_answers_that_use_no_known_fact_are_counted(shop: Shop) -> None:
+    sessions = shop.store.sessions
+    shop.rate(shop.ask(), 5)
+    shown = shop.store.recall(QUESTION)
+    for recall_id in (shown.recall_id, None):
+        entry = sessions.add_entry("s", QUESTION, "No.", recall_id=recall_id)
+        assert sessions.add_feedback("s", entry.qa_id, feedback_score=1)
+    for done in (shop.store.improve(), shop.store.improve(session_ids=["s"])):
+        assert (done.entries, done.without_facts) == (3, 2)
+    assert shop.store.improve("main_dataset").without_facts == 1

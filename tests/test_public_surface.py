@@ -404,6 +404,16 @@ def test_a_client_needs_neither_a_database_nor_a_model() -> None:
     assert loaded("from heedful import AsyncHeedful, RemoteHeedful, aconnect", (*OPTIONAL, *HEAVY)) == []
 
 
+@pytest.mark.parametrize("before", ["gc.enable()", "gc.disable()", "gc.freeze()"])
+def test_the_first_use_leaves_the_garbage_collector_as_it_was(before: str) -> None:
+    script = (
+        f"import gc; {before}; was = gc.isenabled(), gc.get_freeze_count() > 0\n"
+        "import heedful; heedful.Invalid; print(was == (gc.isenabled(), gc.get_freeze_count() > 0))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
 @pytest.mark.slow
 def test_a_query_process_loads_neither_the_store_nor_the_models() -> None:
     # What it holds counts against the memory of a query.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful import Heedful, Invalid, Unavailable
+from heedful import Heedful, Invalid, NotFound, Unavailable
 from heedful.providers.embedding import Vectors
 from heedful.testing import WordEmbedder
 
@@ -293,7 +293,7 @@ class TestFiles:
         assert store.remember(folder).added == 6
 
     def test_a_file_that_is_not_there_is_reported(self, store: Heedful, tmp_path: Path) -> None:
-        (error,) = store.remember([tmp_path / "gone.txt"]).errors
+        (error,) = store.remember([tmp_path / "gone.txt", "A bell costs 9 euros."]).errors
         assert error.source == (tmp_path / "gone.txt").as_posix()
 
     def test_a_broken_file_keeps_what_it_said_before(self, store: Heedful, tmp_path: Path) -> None:
@@ -330,3 +330,13 @@ def a_pdf(text: str) -> bytes:
     start = len(content)
     content += b"xref\n0 %d\n0000000000 65535 f \n%s" % (size, table)
     return content + b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (size, start)
+
+
+@pytest.mark.parametrize("names", [["gone.txt"], ["gone.txt", "left/"]])
+def test_files_none_of_which_exists_are_an_error(store: Heedful, tmp_path: Path, names: list[str]) -> None:
+    missing = [tmp_path / name for name in names]
+    for given in (missing, missing[0]):
+        with pytest.raises(NotFound, match="no such file: ") as error:
+            store.remember(given)
+        assert str(missing[0]) in error.value.message
+    assert store.remember([*missing, "A bell costs 9 euros."]).added == 1

@@ -3,9 +3,9 @@
 `__init__.pyi` has the public names for editors and type checkers; `make docs` writes it, and a test compares it.
 """
 
-from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from heedful.loading import load as _load
 from heedful.version import __version__ as __version__
 
 _MODULES = {
@@ -26,10 +26,10 @@ def __getattr__(name: str) -> _Any:
     """Loads what a name needs when it is first used: a client needs neither a database nor a model."""
     value: _Any
     if name in _ORIGINS:
-        value = getattr(_import_module(_ORIGINS[name]), name)
+        value = getattr(_load(_ORIGINS[name]), name)
     elif name == "__all__":
-        value = sorted([*_ORIGINS, *_import_module("heedful.model").PUBLIC, "__version__"])
-    elif not name.startswith("_") and name in (nouns := _import_module("heedful.model").PUBLIC):
+        value = sorted([*_ORIGINS, *_load("heedful.model").PUBLIC, "__version__"])
+    elif not name.startswith("_") and name in (nouns := _load("heedful.model").PUBLIC):
         value = nouns[name]
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

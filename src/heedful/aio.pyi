@@ -642,7 +642,7 @@ class AsyncSessions(_Awaiting):
         """
 
     async def delete_feedback(self, session_id: SessionId, qa_id: QaId, *, author: Author | None = None) -> bool:
-        """Clears the rating and the text of an answer, or those of one author; False if there is no such entry.
+        """Clears the rating and the text of an answer, or those of one author; False if there is nothing to clear.
 
         Given the external id of an answer that is not there yet, the rating of this author that waits for it goes.
         """

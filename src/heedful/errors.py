@@ -181,6 +181,12 @@ class Unavailable(HeedfulError):
     default_code = "unavailable"
 
 
+def extra_missing(extra: str, problem: str, *, code: str = "extra_missing") -> Unavailable:
+    """The error where the packages of an extra are not installed."""
+    remedy = f'Run: pip install "heedful[{extra}]", or in a clone of the repository: pip install ".[{extra}]"'
+    return Unavailable(problem, code=code, remedy=remedy)
+
+
 MAX_ERRORS = 100
 """Problems of one value whose details are built; more than its first is never reported."""
 

@@ -207,19 +207,15 @@ def _leave_out_guarded(values: dict[str, Any], file: Path, named: str | None) ->
         message = f"{file} sets store to an address, and agents take no address from the folder they are started in"
         remedy = f"If you trust the file, set {CONFIG}={file}, or name the store: {PREFIX}STORE"
         raise Invalid(message, code="store_not_for_file", field="store", value=file.name, remedy=remedy)
-    left_out = _guarded(values) if _for_agents else ignored_for(store, values, file.parent)
+    left_out = [] if _belongs(store, file.parent) and not _for_agents else _guarded(values)
     for name in left_out:
         del values[name]
     if left_out:
         _warn(file, ", ".join(left_out))
 
 
-def ignored_for(store: str, values: Mapping[str, Any], folder: Path) -> list[str]:
-    """The names of settings that the file of a folder may not decide for a store."""
-    return [] if _belongs(store, folder) else _guarded(values)
-
-
 def _guarded(values: Mapping[str, Any]) -> list[str]:
+    """The names of settings that a folder's file may not decide for a store elsewhere."""
     return [name for name in values if name in GUARDED or (name == "embedding" and _is_address(str(values[name])))]
 
 

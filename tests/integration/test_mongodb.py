@@ -445,7 +445,7 @@ def test_without_pymongo_the_remedy_is_told(use: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "Unavailable" in done.stderr
-    assert "pip install 'heedful[mongodb]'" in done.stderr
+    assert 'pip install "heedful[mongodb]"' in done.stderr
 
 
 @pytest.mark.nightly

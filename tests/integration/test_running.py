@@ -735,7 +735,10 @@ def test_a_missing_driver_says_what_to_install(module: str, url: str, tmp_path: 
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     extra = {"psycopg": "postgresql", "pymysql": "mysql"}.get(module, module)
-    assert done.stdout == f'extra_missing Run: pip install "heedful[{extra}]"\n'
+    clone = f'pip install ".[{extra}]"'
+    assert (
+        done.stdout == f'extra_missing Run: pip install "heedful[{extra}]", or in a clone of the repository: {clone}\n'
+    )
 
 
 def test_a_damaged_file_says_so(sqlite_place: Place) -> None:

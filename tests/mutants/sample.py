@@ -15,10 +15,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from coverage import CoverageData
@@ -50,7 +51,9 @@ SUBJECTS = (
 SHARE = 0.9
 """The share of the sample that the tests have to notice."""
 MOST = 400
-"""Tests that are run for one mutant, those of the fewest lines' worth first."""
+"""Tests that are run for one mutant."""
+FIRST = 40
+"""Those of them that are run first, by themselves: to collect all takes longer than it mostly takes to notice."""
 PATIENCE = 600
 """Seconds after which a mutant that doesn't come to an end counts as noticed."""
 
@@ -130,31 +133,48 @@ def _operands(node: ast.AST) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
         yield node.op, node.left, node.right
 
 
-def executing(data: CoverageData, mutant: Mutant) -> list[str]:
-    """The tests that execute the line of a mutant; the quickest first."""
-    contexts = data.contexts_by_lineno(str(mutant.file)).get(mutant.line, [])
-    found = {context.partition("|")[0] for context in contexts if context}
-    return sorted(found, key=lambda test: (not test.startswith("tests/unit"), test))[:MOST]
+def executing(data: CoverageData, sizes: Counter[str], mutant: Mutant) -> list[str]:
+    """The tests that execute the line of a mutant, those that execute little first: they are quick and about it.
+
+    Where they are few, those that execute the file follow: a line may be executed when its file is loaded, and an
+    expression of several lines counts as one of them."""
+    contexts = data.contexts_by_lineno(str(mutant.file))
+    found = set(map(_test, contexts.get(mutant.line, []))) - {""}
+    others = set(map(_test, chain(*contexts.values()))) - {""} if len(found) < FIRST else set()
+    return sorted(found | others, key=lambda test: (test not in found, sizes[test], test))[:MOST]
 
 
-def survives(mutant: Mutant, tests: Sequence[str]) -> bool:
-    """Whether all these tests pass in spite of the change."""
-    if not tests:
-        return True
+def lines_of_tests(data: CoverageData, files: Sequence[Path]) -> Counter[str]:
+    """How many lines of these files each test executes."""
+    lines = (contexts for file in files for contexts in data.contexts_by_lineno(str(file)).values())
+    return Counter(test for contexts in lines for test in set(map(_test, contexts)))
+
+
+def _test(context: str) -> str:
+    return context.partition("|")[0]
+
+
+def noticed(mutant: Mutant, tests: Sequence[str]) -> str | None:
+    """The test that notices the change, if one does."""
     with tempfile.TemporaryDirectory(prefix="heedful-mutant-") as name:
         folder = Path(name)
-        shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        # With what is compiled already: only the changed file is newer than that.
+        shutil.copytree(ROOT / "src", folder / "src")
         (folder / mutant.file.relative_to(ROOT)).write_text(mutant.text())
-        (folder / "tests").write_text("\n".join(tests))
         environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
         command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "-p", "no:cacheprovider", f"@{folder}/tests"]
-        try:
-            return (
-                subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE).returncode
-                == 0
-            )
-        except subprocess.TimeoutExpired:
-            return False
+        for some in filter(None, (tests[:FIRST], tests[FIRST:])):
+            (folder / "tests").write_text("\n".join(some))
+            try:
+                done = subprocess.run(
+                    command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE
+                )
+            except subprocess.TimeoutExpired:
+                return f"nothing ended within {PATIENCE} s"
+            if done.returncode:
+                failed = re.search(r"^(?:FAILED|ERROR) .*", done.stdout, re.MULTILINE)
+                return failed.group() if failed else f"pytest ended with {done.returncode}"
+    return None
 
 
 def covered(file: Path) -> CoverageData:
@@ -181,14 +201,20 @@ def main() -> None:
     sample = random.Random(options.seed).sample(every, min(options.count, len(every)))
     data = covered(options.coverage)
     print(f"{len(sample)} of {len(every)} places of {len(files)} files", flush=True)
-    alive = []
+    alive = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        tests = [executing(data, mutant) for mutant in sample]
-        for mutant, lives in zip(sample, pool.map(partial(survives), sample, tests), strict=True):
-            print(f"{'ALIVE ' if lives else 'killed'}  {mutant.name}  {mutant.shown()}", flush=True)
-            alive += [mutant] if lives else []
-    share = 1 - len(alive) / len(sample)
-    print(f"{len(sample) - len(alive)} of {len(sample)} noticed ({share:.0%}; at least {SHARE:.0%})")
+        sizes = lines_of_tests(data, files)
+        tests = [executing(data, sizes, mutant) for mutant in sample]
+        for mutant, by in zip(sample, pool.map(noticed, sample, tests), strict=True):
+            print(
+                f"{'killed' if by else 'ALIVE '}  {mutant.name}  {mutant.shown()}",
+                f"    {by}"[:200],
+                sep="\n",
+                flush=True,
+            )
+            alive += by is None
+    share = 1 - alive / len(sample)
+    print(f"{len(sample) - alive} of {len(sample)} noticed ({share:.0%}; at least {SHARE:.0%})")
     sys.exit(share < SHARE)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from math import fsum
+from operator import mul
 
 import numpy as np
 import pytest
@@ -10,18 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.ledger.adaptive_policy import (
+    CAUTION,
     MAX_SUPPORTED,
+    Adaptive,
     Affinity,
+    FactVotes,
     Neighbour,
     Related,
+    Same,
     Strengths,
     Supported,
     Vector,
     VoteTable,
     cosines,
+    supports,
     votes_per_fact,
 )
-from heedful.ledger.usefulness import Opinion
+from heedful.ledger.usefulness import WEEK, Opinion
 from heedful.model import SignalType
 
 RULE = Affinity()
@@ -149,3 +157,59 @@ def test_a_recall_looks_at_a_bounded_number_of_facts_those_of_the_nearest_questi
     assert len(supported.facts) == MAX_SUPPORTED
     assert supported.nearest(1) == [2]
     assert supported.support.shape == (2, MAX_SUPPORTED)
+
+
+SMALL = 1e-12
+votes_drawn = st.lists(
+    st.dictionaries(
+        st.integers(1, 12), st.tuples(st.sampled_from([-2.0, -0.5, 0.0, 0.25, 1.0, 1.0, 3.0]), st.integers(0, 3))
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def table(votes: dict[int, tuple[float, int]]) -> VoteTable:
+    return VoteTable.of({fact: FactVotes(net, week * WEEK) for fact, (net, week) in votes.items()})
+
+
+@given(votes_drawn, st.integers(1, 12))
+def test_facts_that_cannot_be_among_the_nearest_change_nothing(
+    said: list[dict[int, tuple[float, int]]], most: int
+) -> None:
+    near = [Related(Neighbour(number, 0.9 - number / 10, NEAR), table(votes)) for number, votes in enumerate(said)]
+    certainty, now = Strengths().certainty, 5 * WEEK
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("heedful.ledger.adaptive_policy.MAX_SUPPORTED", most)
+        found = Supported(near, now, certainty)
+    support: dict[int, list[float]] = defaultdict(lambda: [0.0] * len(near))
+    for row, question in enumerate(near):
+        values = supports(question.votes.at(now), certainty).tolist()
+        for fact, value in zip(question.votes.facts.tolist(), values, strict=True):
+            if value > 0:
+                support[fact][row] = value
+    best = {fact: max(map(mul, values, found.cosines)) for fact, values in support.items()}
+    order = sorted(best, key=lambda fact: (-best[fact], fact))[:most]
+    assert found.facts.tolist() == sorted(order)
+    assert found.support.T.tolist() == [support[fact] for fact in sorted(order)]
+    assert found.nearest(most) == order
+
+
+@given(votes_drawn, st.lists(st.sampled_from([0.9, 0.95, 0.98, 1.0]), min_size=5, max_size=5))
+def test_votes_of_questions_that_are_the_same_add_up_in_any_order(
+    said: list[dict[int, tuple[float, int]]], similar: list[float]
+) -> None:
+    rule, strengths, now = Adaptive(), Strengths(), 5 * WEEK
+    same = [Same(likeness, table(votes)) for likeness, votes in zip(similar, said, strict=False)]
+    found = rule.verdicts(same, now, strengths)
+    assert rule.verdicts(same[::-1], now, strengths) == found
+    sums: dict[int, list[float]] = defaultdict(list)
+    for question in same:
+        for fact, net in zip(question.votes.facts.tolist(), question.votes.at(now).tolist(), strict=True):
+            weight = 1.0 if net > 0 or question.similarity == 1.0 else CAUTION
+            sums[fact].append(rule.kernel(question.similarity) * weight * net)
+    expected = supports(np.array([fsum(own) for own in sums.values()]), strengths.certainty).tolist()
+    assert {fact: own for fact, own in found.items() if abs(own) > SMALL} == pytest.approx(
+        {fact: own for fact, own in zip(sums, expected, strict=True) if abs(own) > SMALL}, abs=1e-12
+    )
+    assert rule.proven(found) == sorted((fact for fact in found if found[fact] > 0), key=lambda f: (-found[f], f))[:5]

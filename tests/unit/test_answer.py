@@ -192,3 +192,15 @@ def test_what_was_recalled_is_written_for_a_prompt_as_data() -> None:
     assert NOTICE in written
     assert "xxx" not in written
     assert as_prompt([]) == ""
+
+
+def test_disliked_facts_come_last_in_a_prompt_under_the_number_of_their_rank() -> None:
+    disliked = {"usefulness": 0.4, "usefulness_source": "context"}
+    shown = [
+        THREE[0].model_copy(update=disliked),
+        THREE[1],
+        THREE[2].model_copy(update={**disliked, "usefulness": 0.6}),
+    ]
+    expected = ['[2] "Ada lived in London."', '[3] "Ada wrote notes."', '[1] (disliked) "Ada was born in 1815."']
+    assert as_prompt(shown).splitlines()[-4:-1] == expected
+    assert lines(prompt("Who was Ada?", shown, [])[-1])[1:4] == expected

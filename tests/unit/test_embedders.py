@@ -233,7 +233,10 @@ def test_the_fast_tier_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(Unavailable) as caught:
         FastEmbedder()
-    assert caught.value.remedy == 'Run: pip install "heedful[fast]"'
+    assert (
+        caught.value.remedy
+        == 'Run: pip install "heedful[fast]", or in a clone of the repository: pip install ".[fast]"'
+    )
 
 
 def test_words_in_common_are_similarity() -> None:

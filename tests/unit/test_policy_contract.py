@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from typing import Any
@@ -98,7 +98,7 @@ FIRST, LAST = to_stored(datetime.min), to_stored(datetime.max)
 @every_policy
 @given(scene=scenes(), now=st.integers(FIRST, LAST), shift=st.integers(FIRST, LAST - NOW), weight=weights)
 def test_any_clock_gives_finite_numbers(policy: Policy[Any], scene: Scene, now: int, shift: int, weight: float) -> None:
-    opinions = [replace(opinion, at=opinion.at + shift) for opinion in scene.opinions]
+    opinions = [opinion._replace(at=opinion.at + shift) for opinion in scene.opinions]
     for ranked in rank(policy, scene.candidates, opinions, weight, now):
         assert isfinite(ranked.score)
         assert 0 <= ranked.usefulness.value <= 1
@@ -110,8 +110,8 @@ def test_any_clock_gives_finite_numbers(policy: Policy[Any], scene: Scene, now: 
 def test_an_opinion_from_a_clock_ahead_weighs_as_one_of_now(
     policy: Policy[Any], scene: Scene, ahead: int, weight: float
 ) -> None:
-    late = [replace(opinion, at=NOW + ahead + place) for place, opinion in enumerate(scene.opinions)]
-    current = [replace(opinion, at=NOW) for opinion in scene.opinions]
+    late = [opinion._replace(at=NOW + ahead + place) for place, opinion in enumerate(scene.opinions)]
+    current = [opinion._replace(at=NOW) for opinion in scene.opinions]
     assert rank(policy, scene.candidates, late, weight, NOW) == rank(policy, scene.candidates, current, weight, NOW)
 
 
@@ -199,7 +199,7 @@ def test_without_opinions_the_order_is_that_of_relevance(policy: Policy[Any], sc
 @SOME
 @given(scene=scenes(), weight=st.floats(0.01, 0.9))
 def test_opinions_without_confidence_say_nothing(policy: Policy[Any], scene: Scene, weight: float) -> None:
-    silent = [replace(opinion, confidence=0.0) for opinion in scene.opinions]
+    silent = [opinion._replace(confidence=0.0) for opinion in scene.opinions]
     assert facts(rank(policy, scene.candidates, silent, weight, NOW)) == by_relevance(scene.candidates)
 
 
@@ -209,7 +209,7 @@ def test_praise_for_this_very_question_lifts_a_fact_and_blame_sinks_it(policy: P
     praise = [
         Opinion(2, 0, "helpful", 1.0, at, similarity=1.0, author=author) for at, author in enumerate(["ann", "bob"])
     ]
-    blame = [replace(opinion, fact=0, signal_type="not_helpful") for opinion in praise]
+    blame = [opinion._replace(fact=0, signal_type="not_helpful") for opinion in praise]
     assert facts(rank(policy, candidates, [*praise, *blame], 0.3, NOW)) == [2, 1, 0]
 
 

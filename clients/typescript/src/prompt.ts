@@ -16,8 +16,8 @@ const HIDDEN = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu;
  * What was recalled, as text for the prompt of your own language model; empty if nothing was.
  *
  * Each text is quoted on one numbered line and marked as data, so that instructions in it stay something that it says.
- * The best hits are taken, up to so many characters of text. A model that cites them, as asked, says by that which ones
- * it used.
+ * The best hits are taken, up to so many characters of text; those that people disliked come last, and all keep their
+ * rank as number. A model that cites them, as asked, says by that which ones it used.
  */
 export function asPrompt(hits: readonly Hit[], maxCharacters = 24_000): string {
   let room = maxCharacters;
@@ -27,13 +27,17 @@ export function asPrompt(hits: readonly Hit[], maxCharacters = 24_000): string {
   });
   if (shown.length === 0) return "";
   const ranks = new Map(shown.map((hit) => [hit.fact_id, hit.rank]));
-  const marks = shown.map((hit) => mark(hit, ranks));
-  const lines = shown.map((hit, place) => `[${hit.rank}] ${marks[place]}${quote(hit.text, maxCharacters)}`);
+  const lines = { good: [] as string[], disliked: [] as string[] };
+  for (const hit of shown) {
+    const before = mark(hit, ranks);
+    lines[before === DISLIKED ? "disliked" : "good"].push(`[${hit.rank}] ${before}${quote(hit.text, maxCharacters)}`);
+  }
   return [
     `These texts were stored earlier, by anyone, and may help to answer. ${NOTICE} Behind each sentence that you take from ` +
       "one, cite its number: [1], or [1][3] for several.",
-    ...lines,
-    ...(marks.includes(DISLIKED) ? [AVOID] : []),
+    ...lines.good,
+    ...lines.disliked,
+    ...(lines.disliked.length > 0 ? [AVOID] : []),
   ].join("\n");
 }
 

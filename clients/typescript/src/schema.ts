@@ -1148,6 +1148,8 @@ export interface Improvement {
   entities_added: number;
   /** Ratings by visitors, which create no signals. */
   visitor_ratings: number;
+  /** Rated answers that use no fact that could be recognised, so that their ratings move none. */
+  without_facts: number;
   /** The newest hundred lessons that were not learnt, and why. A person can teach them from the review queue. */
   not_learnt: NotLearnt[];
 }
@@ -1475,6 +1477,8 @@ export interface RankedFact {
 export interface RatingResult {
   /** `waiting` for an answer with this id, which may still come; `refused` by a feedback hook. */
   status: "stored" | "waiting" | "refused";
+  /** The same in words, unless it is stored. */
+  detail: string | null;
 }
 
 /** The answer to `recall`: hits, best first, under a receipt. */
@@ -3050,7 +3054,7 @@ export interface SessionsMethods {
    */
   addFeedback(session_id: string, qa_id: string, fields?: SessionsAddFeedbackRequest, options?: ChangeOptions): Promise<boolean>;
   /**
-   * Clears the rating and the text of an answer, or those of one author; False if there is no such entry.
+   * Clears the rating and the text of an answer, or those of one author; False if there is nothing to clear.
    *
    * Given the external id of an answer that is not there yet, the rating of this author that waits for it goes.
    *
@@ -4003,7 +4007,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "sessions.deleteMessage": {"method":"DELETE","path":"{project}/sessions/{session_id}/messages/{message_id}","places":["session_id","message_id"],"once":true},
   "sessions.entry": {"method":"GET","path":"{project}/sessions/{session_id}/entries/{qa_id}","places":["session_id","qa_id"]},
   "sessions.addFeedback": {"method":"PUT","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"body","missing":"entry"},
-  "sessions.deleteFeedback": {"method":"DELETE","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"query","missing":"entry"},
+  "sessions.deleteFeedback": {"method":"DELETE","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"query"},
   "server.healthz": {"method":"GET","path":"/healthz","places":[]},
   "server.readyz": {"method":"GET","path":"/readyz","places":[]},
   "server.metrics": {"method":"GET","path":"/metrics","places":[],"text":true},

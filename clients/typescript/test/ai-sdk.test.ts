@@ -356,8 +356,8 @@ test("a prompt is what Python makes of the same hits", () => {
         rank: place + 1,
         fact_id: `fact ${place}`,
         corrected_by: [null, "fact 0", "another", null][place],
-        usefulness: place === 3 ? 0.1 : 0.5,
-        usefulness_source: place === 3 ? "context" : "neutral",
+        usefulness: place % 3 === 0 ? 0.1 : 0.5,
+        usefulness_source: place % 3 === 0 ? "context" : "neutral",
       }) as Hit,
   );
   const program = `

@@ -190,7 +190,7 @@ class Sessions(Namespace, name="sessions"):
         number, where the number alone doesn't say it: (0, 1), (1, 5), (-1, 1). See `normalise_rating`.
         """
 
-    @call("DELETE", "/sessions/{session_id}/entries/{qa_id}/feedback", "feedback", repeatable=True, missing="entry")
+    @call("DELETE", "/sessions/{session_id}/entries/{qa_id}/feedback", "feedback", repeatable=True)
     def delete_feedback(
         self,
         session_id: t.SessionId,
@@ -198,7 +198,7 @@ class Sessions(Namespace, name="sessions"):
         *,
         author: Annotated[t.Author | None, t.Means("Only feedback of this author.")] = None,
     ) -> bool:
-        """Clears the rating and the text of an answer, or those of one author; False if there is no such entry.
+        """Clears the rating and the text of an answer, or those of one author; False if there is nothing to clear.
 
         Given the external id of an answer that is not there yet, the rating of this author that waits for it goes.
         """

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from heedful.ledger.replay_statistics import interval, resampled_means
 from heedful.memory.answer import NO_ANSWER, said
 from heedful.model import Estimate, Explanation, Hit, RatedKind, RegressGroup
+from heedful.text import shortened
 from heedful.text.words import words
 
 DIGITS = 6
@@ -123,7 +124,7 @@ def why(
         sought = plain(helpful)
         part = next((hit for hit in after_hits if plain(hit.text) in sought), None)
         if part is not None and len(plain(part.text)) >= PART * len(sought):
-            return f"only a part of the fact is there: {shortened(part.text)!r}"
+            return f"only a part of the fact is there: {shortened(part.text, SHOWN)!r}"
         where = f"among the first {len(after_hits)} facts" if len(after_hits) > 1 else "found"
         return f"it is not {where}{_instead(before_hits, after_hits)}"
     if before is None:
@@ -149,11 +150,6 @@ def _instead(before: Sequence[Hit], after: Sequence[Hit]) -> str:
     known = {plain(hit.text) for hit in before}
     new = next((hit for hit in after if plain(hit.text) not in known), None)
     return "" if new is None else f"; before it comes {shortened(new.text, 100)!r}"
-
-
-def shortened(text: str, length: int = SHOWN) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)

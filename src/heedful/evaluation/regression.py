@@ -21,7 +21,7 @@ from heedful.api.parameters import Progress
 from heedful.clock import from_stored
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.evaluation import candidates
-from heedful.evaluation.comparison import Compared, Ranks, grouped, missing_words, plain, ranks, shortened, totals, why
+from heedful.evaluation.comparison import SHOWN, Compared, Ranks, grouped, missing_words, plain, ranks, totals, why
 from heedful.evaluation.needs import needs_of_vectors
 from heedful.evaluation.rated import Period, RatedExecution, rated_answers, rated_executions, rated_questions
 from heedful.ledger import events as ledger
@@ -49,7 +49,7 @@ from heedful.storage import scopes
 from heedful.storage.facts import SUPERSEDED
 from heedful.storage.rows import select_in
 from heedful.storage.schema import events, facts
-from heedful.text import counted
+from heedful.text import counted, shortened
 from heedful.text.corrections import replacement_terms
 from heedful.text.themes import themes
 from heedful.text.words import words
@@ -367,7 +367,7 @@ class _Run:
         reason = "" if now is None else f"it no longer says: {', '.join(now[:10])}"
         target = None if one.entry is None else one.entry.id
         scores = float(was is None), float(now is None)
-        says = shortened(before), shortened(after)
+        says = shortened(before, SHOWN), shortened(after, SHOWN)
         self._add(one, Compared("answer", one.question, one.dataset, *scores, target, says=says, reason=reason))
 
     def _answer(self, one: Asked, workspace: Workspace, change: Change) -> str:
@@ -423,7 +423,7 @@ class _Run:
             lost = max(compared.places, key=lambda fact: _places_lost(*compared.places[fact], self._top_k))
             hit, there = (_hit_of(compared.texts[lost], lost, hits) for hits in (old, new))
             reason = why(compared.texts[lost], hit, there, old, new)
-            before, after = (shortened(hits[0].text) if hits else None for hits in (old, new))
+            before, after = (shortened(hits[0].text, SHOWN) if hits else None for hits in (old, new))
         return Regression(
             kind=compared.kind,
             question=compared.question,
@@ -432,7 +432,9 @@ class _Run:
             target_id=compared.target_id,
             change=round(compared.change, 6),
             facts=[
-                HelpfulFact(fact_id=fact, text=shortened(compared.texts[fact]), old_rank=old_rank, new_rank=new_rank)
+                HelpfulFact(
+                    fact_id=fact, text=shortened(compared.texts[fact], SHOWN), old_rank=old_rank, new_rank=new_rank
+                )
                 for fact, (old_rank, new_rank) in compared.places.items()
             ],
             before=before,
@@ -557,7 +559,7 @@ def _table(result: Result) -> str:
     """A result in a line."""
     names = ", ".join(column.name for column in result.columns)
     first = "; ".join(", ".join(map(str, row)) for row in result.rows[:3])
-    return shortened(f"{counted(len(result.rows), 'row')} ({names}): {first}")
+    return shortened(f"{counted(len(result.rows), 'row')} ({names}): {first}", SHOWN)
 
 
 def _changed_columns(before: Result, after: Result) -> str:

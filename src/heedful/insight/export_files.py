@@ -14,7 +14,7 @@ import orjson
 from heedful.api import checks
 from heedful.api.parameters import Output
 from heedful.clock import to_stored
-from heedful.errors import Invalid, Unavailable, quoted
+from heedful.errors import Invalid, extra_missing, quoted
 from heedful.files import write_atomically
 from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ColumnType, ExportFormat, ExportResult, ExportTable, TableName
 from heedful.text.regex import regex
@@ -157,9 +157,9 @@ class _Parquet(Export):
             import pyarrow
             from pyarrow import parquet
         except ImportError as error:
-            message = "Parquet needs an extra (pyarrow is missing)"
-            remedy = 'Run: pip install "heedful[parquet]", or export csv or jsonl'
-            raise Unavailable(message, code="extra_missing", remedy=remedy) from error
+            raise extra_missing(
+                "parquet", "Parquet, unlike csv and jsonl, needs an extra (pyarrow is missing)"
+            ) from error
         kinds = {
             "text": pyarrow.string(),
             "json": pyarrow.string(),

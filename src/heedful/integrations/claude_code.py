@@ -198,8 +198,8 @@ class Hooks:
             return "Heedful: nothing was stored, because this session has no answer yet"
         qa_id = entries[0].qa_id
         if name == "undo":
-            sessions.delete_feedback(session_id, qa_id)
-            return "Heedful: the rating of the last answer is undone"
+            done = sessions.delete_feedback(session_id, qa_id)
+            return f"Heedful: {'the rating of the last answer is undone' if done else 'the last answer had no rating'}"
         sessions.add_feedback(session_id, qa_id, text, BEST if name == "good" else WORST)
         learnt = self._memory.improve(session_ids=[session_id]).learnt
         if name == "correct" and text is not None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum, log
 from typing import NamedTuple
 
@@ -33,8 +33,7 @@ POSITIVE = frozenset({"used", "helpful"})
 _FADING = log(KEPT_PER_WEEK) / WEEK
 
 
-@dataclass(frozen=True, slots=True)
-class FactVotes:
+class FactVotes(NamedTuple):
     """The votes of all authors about one fact for one question, summed up."""
 
     net: float
@@ -79,11 +78,20 @@ def _is_for(opinion: Opinion) -> bool:
 def votes_per_fact(opinions: Iterable[Opinion]) -> dict[int, FactVotes]:
     """The votes about each fact, by the opinions of one question, which come in the order they were given. The program,
     which has no name, is one author."""
-    by_voter: dict[int, dict[str | None, list[Opinion]]] = defaultdict(lambda: defaultdict(list))
+    by_fact: dict[int, list[Opinion]] = defaultdict(list)
     for opinion in opinions:
-        by_voter[opinion.fact][opinion.author].append(opinion)
+        by_fact[opinion.fact].append(opinion)
     votes = {}
-    for fact, by_author in by_voter.items():
+    for fact, about_fact in by_fact.items():
+        if len(about_fact) == 1:  # As most of them are.
+            kind, weight = about_fact[0].signal_type, mass(about_fact[0])
+            if weight > 0:
+                net = weight if kind in POSITIVE else -weight
+                votes[fact] = FactVotes(net, about_fact[0].at, int(kind == "helpful"), int(kind == "not_helpful"))
+            continue
+        by_author: dict[str | None, list[Opinion]] = {}
+        for opinion in about_fact:
+            by_author.setdefault(opinion.author, []).append(opinion)
         cast = [own for given in by_author.values() if (own := vote(given)) is not None]
         if cast:
             last = max(own.at for own in cast)
@@ -102,7 +110,7 @@ def aging(elapsed: int) -> float:
 
 def as_of(opinions: Iterable[Opinion], now: int) -> list[Opinion]:
     """The opinions, those that a clock ahead of `now` dated later as if they were given now."""
-    return [opinion if opinion.at <= now else replace(opinion, at=now) for opinion in opinions]
+    return [opinion if opinion.at <= now else opinion._replace(at=now) for opinion in opinions]
 
 
 RELATED = 16  # The nearest rated questions that are asked for evidence.
@@ -178,12 +186,10 @@ class VoteTable:
 
     @classmethod
     def of(cls, votes: Mapping[int, FactVotes]) -> VoteTable:
-        facts = sorted(votes)
-        return cls(
-            np.array(facts, np.int64),
-            np.array([votes[fact].net for fact in facts], np.float64),
-            np.array([votes[fact].last for fact in facts], np.int64),
-        )
+        facts = np.fromiter(votes, np.int64, len(votes))
+        net, last, *_ = zip(*votes.values(), strict=True) if votes else ((), ())
+        order = np.argsort(facts)
+        return cls(facts[order], np.array(net, np.float64)[order], np.array(last, np.int64)[order])
 
     def __len__(self) -> int:
         return len(self.facts)
@@ -225,6 +231,14 @@ def supports(net: Floats, certainty: float) -> Floats:
     return np.where(net > 0, sure * (np.maximum(net, 0) / most) ** 2, sure) if most > 0 else sure
 
 
+def greatest(values: Floats, facts: Numbers, count: int) -> Numbers:
+    """The places of the greatest values, the greatest first; of equals, that of the older fact."""
+    least = np.partition(values, -count)[-count] if len(values) > count else -np.inf
+    places = np.flatnonzero(values >= least)
+    order: Numbers = places[np.lexsort((facts[places], -values[places]))[:count]]
+    return order
+
+
 MAX_SUPPORTED = 500
 """Facts that related questions speak for, of which a recall reads the vectors: those with the nearest questions."""
 
@@ -235,12 +249,18 @@ class Supported:
     def __init__(self, near: Sequence[Related], now: int, certainty: float) -> None:
         self.near = near
         tables = [supports(question.votes.at(now), certainty) for question in near]
-        helped = [question.votes.facts[support > 0] for question, support in zip(near, tables, strict=True)]
-        self.facts: Numbers = np.unique(np.concatenate(helped)) if helped else np.empty(0, np.int64)
+        helped = [np.empty(0, np.int64)]
+        for question, support in zip(near, tables, strict=True):
+            # No other fact of the question is among those with the nearest ones.
+            best = greatest(support * question.neighbour.cosine, question.votes.facts, MAX_SUPPORTED)
+            helped.append(question.votes.facts[best[support[best] > 0]])
+        self.facts: Numbers = np.unique(np.concatenate(helped))
         """The facts that helped with any of them, as far as they are looked at."""
         self.support = np.zeros((len(near), len(self.facts)))
-        for row, (facts, support) in enumerate(zip(helped, tables, strict=True)):
-            self.support[row, np.searchsorted(self.facts, facts)] = support[support > 0]
+        for row, (question, support) in enumerate(zip(near, tables, strict=True)):
+            if helped[row + 1].size:
+                own = np.searchsorted(question.votes.facts[:-1], self.facts)
+                self.support[row] = np.where(question.votes.facts[own] == self.facts, np.maximum(support[own], 0), 0)
         self.cosines = np.array([question.neighbour.cosine for question in near])
         if len(self.facts) > MAX_SUPPORTED:
             kept = np.sort(self._nearest(MAX_SUPPORTED))
@@ -253,7 +273,7 @@ class Supported:
 
     def _nearest(self, count: int) -> Numbers:
         best = (self.support * self.cosines[:, None]).max(axis=0, initial=0.0)
-        return np.lexsort((self.facts, -best))[:count]
+        return greatest(best, self.facts, count)
 
 
 def cosines(vectors: Sequence[Vector], others: Sequence[Vector]) -> Floats:
@@ -389,25 +409,37 @@ class Adaptive:
         """The share of a question's votes that counts for one that is so similar."""
         return min(1.0, max(0.0, (similarity - GATE) / (SAME - GATE)))
 
+    def shares(self, similarity: float) -> tuple[float, float]:
+        """The shares of a question's votes for a fact and of those against it that count for one so similar."""
+        kernel = self.kernel(similarity)
+        return kernel, kernel if similarity == 1.0 else CAUTION * kernel
+
     def verdicts(self, same: Iterable[Same], now: int, strengths: Strengths) -> dict[int, float]:
         """The verdict on each fact for the very question, in [-1, 1]."""
-        votes: dict[int, list[float]] = defaultdict(list)
+        weighed: list[tuple[Numbers, Floats]] = []
         for question in same:
-            kernel = self.kernel(question.similarity)
-            if kernel > 0:
-                against = 1.0 if question.similarity == 1.0 else CAUTION
-                for fact, net in zip(question.votes.facts.tolist(), question.votes.at(now).tolist(), strict=True):
-                    votes[fact].append(kernel * (net if net > 0 else against * net))
-        if not votes:
+            liked, disliked = self.shares(question.similarity)
+            if liked > 0:
+                net = question.votes.at(now)
+                weighed.append((question.votes.facts, net * np.where(net > 0, liked, disliked)))
+        if not weighed:
             return {}
-        net = np.array([fsum(about_fact) for about_fact in votes.values()])
-        verdicts = supports(net, strengths.certainty).tolist()
-        return {fact: verdict for fact, verdict in zip(votes, verdicts, strict=True) if verdict}
+        facts = np.concatenate([about for about, _ in weighed])
+        net = np.concatenate([own for _, own in weighed])
+        if len(weighed) > 1:
+            # From the least on: a sum must not depend on the order of questions.
+            order = np.argsort(net, kind="stable")
+            facts, place = np.unique(facts[order], return_inverse=True)
+            net = np.bincount(place, net[order]).astype(np.float64)
+        verdicts = supports(net, strengths.certainty)
+        return dict(zip(facts[verdicts != 0].tolist(), verdicts[verdicts != 0].tolist(), strict=True))
 
     def proven(self, verdicts: Mapping[int, float]) -> list[int]:
         """Facts that votes for the same question make candidates, however relevant they are."""
-        liked = [fact for fact, verdict in verdicts.items() if verdict > 0]
-        return sorted(liked, key=lambda fact: (-verdicts[fact], fact))[:PROVEN]
+        facts = np.fromiter(verdicts, np.int64, len(verdicts))
+        values = np.fromiter(verdicts.values(), np.float64, len(verdicts))
+        best: list[int] = facts[greatest(np.maximum(values, 0), facts, PROVEN)].tolist()
+        return [fact for fact in best if verdicts[fact] > 0]
 
     def boost(self, verdict: float, lift: float) -> float:
         """The effect of evidence on a fact, in [-1, 1]: its verdict for the very question, and its lift by related

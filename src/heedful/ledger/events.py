@@ -66,6 +66,7 @@ _EXISTING_SIGNALS = (
     .where(*SIGNALS)
 )
 _ACTIVE_SIGNALS = _EXISTING_SIGNALS.where(~_IS_RETRACTED).order_by(EFFECTIVE_TIME, events.c.seq)
+_VOTES = _ACTIVE_SIGNALS.with_only_columns(*list(_ACTIVE_SIGNALS.selected_columns)[:7])
 _OPINIONS_AFTER = _EXISTING_SIGNALS.where(*_AFTER, events.c.query_id.is_not(None)).order_by(events.c.seq)
 _RETRACTED = LATER.join(events, events.c.id == LATER.c.target_id)
 _RETRACTIONS_AFTER = (
@@ -99,7 +100,10 @@ _NAMED = select(queries.c.id).where(
     queries.c.dataset_id == bindparam("dataset"), exists().where(events.c.query_id == queries.c.id, *SIGNALS)
 )
 _LOST_AFTER = _OF_QUERIES_AFTER.where(text("events.kind = 'retraction'"))
-_RATED = _ACTIVE_SIGNALS.with_only_columns(events.c.query_id).order_by(None).distinct()
+# Of a question with many votes, one is enough.
+_RATED = select(queries.c.id).where(
+    _ACTIVE_SIGNALS.with_only_columns(events.c.seq).where(events.c.query_id == queries.c.id).order_by(None).exists()
+)
 _FACTS_AFTER = (
     select(facts.c.seq)
     .select_from(events)
@@ -324,7 +328,7 @@ def queries_after(connection: Connection, dataset: int, seq: int) -> set[int]:
 def unrated_after(connection: Connection, dataset: int, seq: int) -> set[int]:
     """The queries that lost a signal after an event, and have none left that counts."""
     lost = set(connection.execute(_LOST_AFTER, {"dataset": dataset, "after": seq}).scalars())
-    return lost - {row.query_id for row in select_in(connection, _RATED, events.c.query_id, sorted(lost))}
+    return lost - {row.id for row in select_in(connection, _RATED, queries.c.id, sorted(lost))}
 
 
 def rare_kinds_after(connection: Connection, dataset: int, seq: int) -> set[str]:
@@ -402,7 +406,7 @@ def of_facts(connection: Connection, facts_of: Mapping[int, Collection[int]]) ->
     """The active signals about some facts of each query, by query, in order for each fact."""
     result: dict[int, list[Opinion]] = {query: [] for query in facts_of}
     named = sorted({fact for theirs in facts_of.values() for fact in theirs})
-    statement = _ACTIVE_SIGNALS.where(events.c.query_id.in_(list(facts_of)))
+    statement = _VOTES.where(events.c.query_id.in_(list(facts_of)))
     for row in select_in(connection, statement, facts.c.seq, named):
         if row.fact in facts_of[row.query_id]:
             result[row.query_id].append(opinion(row))
@@ -433,9 +437,9 @@ def surviving(
 
 
 def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
-    """The active signals for these queries, by query, in order."""
+    """The active signals for these queries, by query, in order; without their ids and numbers."""
     result: dict[int, list[Opinion]] = {query: [] for query in query_ids}
-    for row in select_in(connection, _ACTIVE_SIGNALS, events.c.query_id, query_ids):
+    for row in select_in(connection, _VOTES, events.c.query_id, query_ids):
         result[row.query_id].append(opinion(row))
     return result
 

@@ -76,8 +76,10 @@ class OverallIndex:
         return facts, passing
 
 
-CACHED_VOTES = 100_000  # Votes about facts that are cached, 24 bytes each. The least recently used queries go first.
-MAX_REREAD = 100  # Facts of a query whose votes are read again one by one; with more, all of them are.
+CACHED_VOTES = 1_000_000  # Votes about facts that are cached, 24 bytes each. The least recently used queries go first.
+
+MAX_REREAD = 100
+"""Facts of a query whose votes are read again one by one, or a tenth of them, if that is more; then all are."""
 
 MAX_DELETED = 10_000
 """Deleted facts that are remembered until cached votes about them go; with more, all cached votes go."""
@@ -261,7 +263,7 @@ class EvidenceIndex:
         tables = {
             query: table
             for query, table in cached.items()
-            if table is not None and len(outdated.get(query, ())) <= MAX_REREAD
+            if table is not None and len(outdated.get(query, ())) <= max(MAX_REREAD, len(table) // 10)
         }
         changed = {query: outdated_facts for query, outdated_facts in outdated.items() if query in tables}
         for query, opinions in events.of_facts(connection, changed).items():

@@ -198,8 +198,9 @@ class AdaptiveJudge:
         return facts, lifted | (values >= least)
 
     def contenders(self, facts: Facts, top_k: int) -> Mask:
-        known = self._known()
-        return most_relevant(np.isin(facts, known) if len(known) else np.zeros(len(facts), bool), top_k)
+        supported = set(self._supported.facts.tolist())
+        known = (fact in self._verdicts or fact in supported for fact in facts.tolist())
+        return most_relevant(np.fromiter(known, bool, len(facts)), top_k)
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         relevance = dict(candidates)

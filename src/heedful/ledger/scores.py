@@ -179,7 +179,8 @@ def signalled_queries(connection: Connection, dataset: int, at: int) -> int:
 
 
 _COLUMNS = ", ".join(("fact_seq", "query_id", *_TALLY))
-# Neither database uses the primary key for a list of pairs, but both do for a join.
+# Neither database uses the primary key for a list of pairs, but SQLite does for a join, and PostgreSQL where it can't
+# turn the order of the two: it takes a list for a hundred rows, and would read a large table whole instead.
 _OF_KEYS = {
     "sqlite": Prepared(
         text(
@@ -190,9 +191,9 @@ _OF_KEYS = {
     ),
     "postgresql": Prepared(
         text(
-            f"SELECT {_COLUMNS} FROM json_array_elements(CAST(:keys AS json)) AS wanted(value) JOIN scores "
-            "ON fact_seq = CAST(wanted.value ->> 0 AS bigint) AND query_id = CAST(wanted.value ->> 1 AS bigint) "
-            "AND project_id = :own_project"
+            f"SELECT found.* FROM json_array_elements(CAST(:keys AS json)) AS wanted(value) CROSS JOIN LATERAL ("
+            f"SELECT {_COLUMNS} FROM scores WHERE fact_seq = CAST(wanted.value ->> 0 AS bigint) "
+            "AND query_id = CAST(wanted.value ->> 1 AS bigint) AND project_id = :own_project LIMIT 1) AS found"
         )
     ),
 }

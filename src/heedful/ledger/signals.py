@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -173,7 +173,7 @@ def _record(
             seen[item.key] = event
         events.append(event)
         new = Opinion(fact, query, signal.signal_type, signal.confidence, event.at, author=event.author, id=event.id)
-        opinions.append(replace(new, author_kind=kind_of(event.author)))
+        opinions.append(new._replace(author_kind=kind_of(event.author)))
         if signal.context is not None:
             notes.append((event.id, fact, signal.context))
         recorded.append(_to_recorded(item, event.id))

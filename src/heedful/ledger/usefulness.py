@@ -46,8 +46,7 @@ def decayed(score: float, elapsed: int) -> float:
     return NEUTRAL + (score - NEUTRAL) * remaining
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(NamedTuple):
     """A signal that counts for a fact, as seen from the query that is asked."""
 
     fact: int

@@ -105,8 +105,9 @@ def as_prompt(hits: Recall | Sequence[Hit], *, max_characters: int = MAX_EVIDENC
     """The recalled facts as text for the prompt of your own language model; empty if there are none.
 
     Each text is quoted on one numbered line and marked as data, so that instructions in it stay something that it says.
-    The best hits are taken, up to so many characters of text. A model that cites them, as asked, says by that
-    which ones it used: `detect`, `signal_recall` and `improve` read it in the answer.
+    The best hits are taken, up to so many characters of text; those that people disliked come last, and all keep their
+    rank as number. A model that cites them, as asked, says by that which ones it used: `detect`, `signal_recall` and
+    `improve` read it in the answer.
     """
     shown = _fitting(list(hits), max_characters)
     if not shown:
@@ -122,9 +123,11 @@ def _lines(numbered: Iterable[tuple[int, Hit]], max_length: int) -> str:
             return f"{MARK} " if opinion(hit) < 0 else ""
         return f"(corrected by [{shown[hit.corrected_by][0]}]) " if hit.corrected_by in shown else "(corrected since) "
 
-    lines = [f"[{number}] {mark(hit)}{quote(hit.text, max_length)}" for number, hit in shown.values()]
-    is_marked = any(opinion(hit) < 0 and hit.corrected_by is None for _, hit in shown.values())
-    return "\n".join([*lines, *([AVOID] if is_marked else [])])
+    lines: dict[bool, list[str]] = {False: [], True: []}  # By whether people disliked it: a reader trusts the first.
+    for number, hit in shown.values():
+        is_disliked = opinion(hit) < 0 and hit.corrected_by is None
+        lines[is_disliked].append(f"[{number}] {mark(hit)}{quote(hit.text, max_length)}")
+    return "\n".join([*lines[False], *lines[True], *([AVOID] if lines[True] else [])])
 
 
 def without_opinions(hit: Hit) -> Hit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import orjson
 from heedful import files
 from heedful.api import checks
 from heedful.api.parameters import Source
-from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, quoted
+from heedful.errors import HeedfulError, Invalid, NotFound, extra_missing, quoted
 from heedful.model import Document, FileError, Metadata, limits
 from heedful.text.regex import regex
 
@@ -120,8 +121,13 @@ def unit(file: Path) -> str | None:
 
 
 def as_list(texts: Source) -> list[str | Path | Document]:
-    """The texts as a list."""
-    return [texts] if isinstance(texts, str | Path | Document) else list(texts)
+    """The texts as a list; fails if all of them are files, and none exists."""
+    items = [texts] if isinstance(texts, str | Path | Document) else list(texts)
+    missing = [str(item) for item in items if isinstance(item, Path) and not os.path.exists(item)]
+    if missing and len(missing) == len(items):
+        remedy = "Check the name and the folder that the program runs in"
+        raise NotFound(f"no such file: {', '.join(missing)}", field="texts", value=missing, remedy=remedy)
+    return items
 
 
 def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
@@ -264,9 +270,7 @@ def _pdf(file: Path) -> str:
     try:
         from pypdf import PdfReader
     except ImportError as error:
-        raise Unavailable(
-            "reading PDF files needs an extra", code="extra_missing", remedy='Run: pip install "heedful[pdf]"'
-        ) from error
+        raise extra_missing("pdf", "reading PDF files needs an extra") from error
     content = io.BytesIO(files.read(file, limits.MAX_FILE))
     texts: list[str] = []
     length = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice
 
@@ -12,10 +12,10 @@ from sqlalchemy import Connection
 from heedful.api import checks
 from heedful.clock import from_stored
 from heedful.ledger import events, scores, supersessions
-from heedful.ledger.adaptive_policy import Neighbour, Strengths
+from heedful.ledger.adaptive_policy import Neighbour, Strengths, votes_per_fact
 from heedful.ledger.events import PROVENANCE
 from heedful.ledger.fold_cache import folds_of
-from heedful.ledger.ranking_policy import DOCUMENTED, Context
+from heedful.ledger.ranking_policy import ADAPTIVE, DOCUMENTED, Context
 from heedful.ledger.scores import ALL_QUERIES
 from heedful.ledger.usefulness import Opinion, Ranked, Tally, Usefulness
 from heedful.memory.graph_recall import Expanded, Path
@@ -174,7 +174,7 @@ def explanation(
         events=_events(connection, signals[-MAX_EVENTS:]),
         arithmetic=[
             _relevance_line(vector, words, neighbours, path, over, ranked.relevance),
-            _usefulness_line(ranked.usefulness, len(signals), nearest, context.strengths or Strengths()),
+            _usefulness_line(ranked.usefulness, signals, nearest, context),
             _score_line(ranked, policy, weight),
         ],
     )
@@ -204,9 +204,12 @@ def _relevance_line(
     )
 
 
-def _usefulness_line(usefulness: Usefulness, signals: int, nearest: Neighbour | None, strengths: Strengths) -> str:
+def _usefulness_line(
+    usefulness: Usefulness, signals: Sequence[Opinion], nearest: Neighbour | None, context: Context
+) -> str:
+    strengths = context.strengths or Strengths()
     if usefulness.source == "related" and nearest is not None:
-        evidence = f"{counted(signals, 'signal')} for related queries"
+        evidence = f"{counted(len(signals), 'signal')} for related queries"
         learnt = "followed as far as in most stores"
         if strengths.boldness:
             more = "more" if strengths.boldness > 0 else "less"
@@ -219,8 +222,26 @@ def _usefulness_line(usefulness: Usefulness, signals: int, nearest: Neighbour | 
         "global": "over all queries (none in this context)",
         "neutral": "no signals: neutral",
     }[usefulness.source]
-    evidence = f", {counted(signals, 'signal')}, decayed to now" if signals else ""
+    evidence = f", {counted(len(signals), 'signal')}{_discount(signals, context)}, decayed to now" if signals else ""
     return f"usefulness = {usefulness.value:.4f} ({where}{evidence})"
+
+
+def _discount(signals: Sequence[Opinion], context: Context) -> str:
+    """How far the adaptive policy counts the signals that were given for the question in other words."""
+    similarity = {match.query_id: match.similarity for match in context.matches} if context.strengths else {}
+    by_query: dict[int, list[Opinion]] = defaultdict(list)
+    for signal in signals:
+        by_query[signal.query].append(signal)
+    shares: list[float] = []
+    for query, own in by_query.items():
+        net = sum(votes.net for votes in votes_per_fact(own).values())
+        shares += [ADAPTIVE.shares(similarity.get(query, 1.0))[net < 0]] * len(own)
+    reduced = [f"{share:.0%}" for share in sorted(shares) if share < 0.995]
+    if not reduced:
+        return ""
+    some = "" if len(reduced) == len(signals) else f"{len(reduced)} of them "
+    wordings = "another wording" if len(reduced) == 1 else "other wordings"
+    return f", {some}for {wordings}, counting {' to '.join(dict.fromkeys([reduced[0], reduced[-1]]))}"
 
 
 def _score_line(ranked: Ranked, policy: PolicyName, weight: float) -> str:

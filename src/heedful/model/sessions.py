@@ -184,6 +184,8 @@ class Improvement(Model):
     """Links to entities that the language model found."""
     visitor_ratings: int = 0
     """Ratings by visitors, which create no signals."""
+    without_facts: int = 0
+    """Rated answers that use no fact that could be recognised, so that their ratings move none."""
     not_learnt: list[NotLearnt] = Field(default_factory=list)
     """The newest hundred lessons that were not learnt, and why. A person can teach them from the review queue."""
 
@@ -220,6 +222,8 @@ class RatingResult(Model):
 
     status: Literal["stored", "waiting", "refused"]
     """`waiting` for an answer with this id, which may still come; `refused` by a feedback hook."""
+    detail: str | None = None
+    """The same in words, unless it is stored."""
 
     def __bool__(self) -> bool:
         return self.status == "stored"

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 import orjson
 
-from heedful.errors import Forbidden, Invalid, Unavailable, quoted
+from heedful.errors import Forbidden, Invalid, Unavailable, extra_missing, quoted
 from heedful.text.regex import regex
 
 
@@ -343,7 +343,7 @@ class Sns(_Named):
         if match is None:
             raise Invalid.got("topic_arn", "must look like arn:aws:sns:region:account:topic", topic_arn)
         if client is None and importlib.util.find_spec("boto3") is None:
-            raise Unavailable("boto3 is not installed", code="extra_missing", remedy='Run: pip install "heedful[sns]"')
+            raise extra_missing("sns", "boto3 is not installed")
         self.name = check_name(name, f"sns:{topic_arn}")
         self._topic_arn = topic_arn
         self._region = match["region"]

@@ -15,7 +15,7 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from heedful.errors import Unavailable
+from heedful.errors import Unavailable, extra_missing
 from heedful.text.same_question import MINILM, PLAIN, WORDLLAMA, Calibration
 from heedful.threads import in_parallel
 
@@ -253,9 +253,7 @@ class FastEmbedder:
     def __init__(self) -> None:
         spec = importlib.util.find_spec("wordllama")
         if spec is None or spec.origin is None:
-            raise Unavailable(
-                "the fast tier is not installed", code="model_missing", remedy='Run: pip install "heedful[fast]"'
-            )
+            raise extra_missing("fast", "the fast tier is not installed", code="model_missing")
         self._folder = Path(spec.origin).parent
         self.name = f"wordllama-l2-supercat-256@{digest(self._folder / WEIGHTS)[:12]}"
         self._loading = threading.Lock()

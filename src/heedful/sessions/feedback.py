@@ -32,6 +32,7 @@ from heedful.sessions.space import SessionSpace
 from heedful.sessions.sql_store import SqlTransaction
 from heedful.storage.external_ids import WaitingRow
 from heedful.storage.rows import to_model
+from heedful.text import counted
 from heedful.workspace import Workspace
 
 logger = logging.getLogger("heedful.feedback")
@@ -205,9 +206,14 @@ def rate(
 
     entry = space.store.read(find) or space.store.write(wait)
     if entry is None:
-        return RatingResult(status="waiting")
-    stored = rate_entry(space, entry.session_id, entry.id, comment, score, author, extra)
-    return RatingResult(status="stored" if stored else "refused")
+        within = f", within {counted(space.waiting_days, 'day')}" if space.waiting_days else ""
+        detail = f"No answer has the id {quoted(external_id)} yet; the rating counts once one has{within}."
+        if space.store.read(lambda tx: tx.conversations.session(external_id)):
+            detail += " A session has it: add_session_feedback rates that as a whole."
+        return RatingResult(status="waiting", detail=detail)
+    if rate_entry(space, entry.session_id, entry.id, comment, score, author, extra):
+        return RatingResult(status="stored")
+    return RatingResult(status="refused", detail="The feedback hook did not store it.")
 
 
 def add_waiting(space: SessionSpace, tx: Transaction, entry: EntryRow) -> None:
@@ -268,15 +274,14 @@ def rate_session(
 
 
 def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | None) -> bool:
-    """Retracts opinions about an answer: this author's, or without one, all. False if there is no such entry."""
+    """Retracts opinions about an answer: this author's, or without one, all. False if there is none."""
 
     def clear(tx: Transaction, retracted: RetractedFeedback) -> bool:
         entry = tx.conversations.entry(session_id, qa_id)
         if entry is None:
             return tx.feedbacks.stop_waiting(qa_id, author) > 0
         active = [row for row in tx.feedbacks.active("entry", [entry.id]) if author in (None, row.author)]
-        retracted.withdraw(tx, active, author, space.now())
-        return True
+        return bool(retracted.withdraw(tx, active, author, space.now()))
 
     return change(space, clear)[0]
 

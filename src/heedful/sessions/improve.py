@@ -133,7 +133,9 @@ def _improve_sessions(
         done.append(_improve(workspace, model, name, ratings, session_ids, events.get(name, []), report))
     if feedback.unprocessed:
         space.store.write(lambda tx: tx.feedbacks.set_processed(feedback.unprocessed))
-    return _total(done)
+    total, more = _total(done), feedback.without_dataset
+    counts = {"entries": total.entries + more, "without_facts": total.without_facts + more}
+    return total.model_copy(update=counts)
 
 
 def _improve(
@@ -168,6 +170,7 @@ def _improve(
         learnt=lessons.learnt,
         forgotten=lessons.forgotten,
         visitor_ratings=sum(map(len, ratings.by_visitors.values())),
+        without_facts=sum(not entry.used for entry in ratings.entries),
         not_learnt=lessons.refused,
         entities_added=0 if model is None else enrich(workspace, model, dataset, report),
     )
@@ -177,8 +180,9 @@ def _total(done: Sequence[Improvement]) -> Improvement:
     """The improvements of some datasets as one."""
     if len(done) == 1:
         return done[0]
-    counts = ("entries", "signals_added", "signals_retracted", "link_signals_added", "link_signals_retracted")
-    totals: dict[str, Any] = {name: sum(getattr(one, name) for one in done) for name in (*counts, "entities_added")}
+    of_signals = ("signals_added", "signals_retracted", "link_signals_added", "link_signals_retracted")
+    counts = ("entries", *of_signals, "entities_added", "without_facts")
+    totals: dict[str, Any] = {name: sum(getattr(one, name) for one in done) for name in counts}
     for name in ("learnt", "forgotten", "not_learnt"):
         totals[name] = [item for improvement in done for item in getattr(improvement, name)]
     return Improvement(
@@ -218,6 +222,7 @@ class SessionRatings:
     unprocessed: dict[str, str]
     """The newest event of each session that was not processed before and is processed with this."""
     retracted: set[str]  # Opinions whose signals may still be there.
+    without_dataset: int  # Rated entries for which nothing was recalled.
 
 
 def _read(space: SessionSpace, dataset: str | None, session_ids: Sequence[str] | None) -> SessionRatings:
@@ -234,19 +239,23 @@ def _read(space: SessionSpace, dataset: str | None, session_ids: Sequence[str] |
                 ratings.about_session[row.session_id].append(row)
         rated_sessions = ratings.about_session.keys()
         by_dataset: dict[str, DatasetRatings] = defaultdict(lambda: replace(ratings, entries=[], visited=[]))
+        without_dataset = 0
         for entry in tx.conversations.entries_of(session_ids):
+            is_rated = entry.id in ratings.about_entry or entry.session_id in rated_sessions
             if entry.dataset is None:
+                without_dataset += is_rated and dataset is None
                 continue
             if dataset not in (None, entry.dataset):
                 # The rest of the session is still to do.
                 unprocessed.pop(entry.session_id, None)
                 continue
             in_dataset = by_dataset[entry.dataset]
-            if entry.id in ratings.about_entry or entry.session_id in rated_sessions:
+            if is_rated:
                 in_dataset.entries.append(entry)
             if entry.id in ratings.by_visitors:
                 in_dataset.visited.append(entry)
-        return SessionRatings(ratings, by_dataset, unprocessed, set(tx.feedbacks.retracted(session_ids or ())))
+        retracted = set(tx.feedbacks.retracted(session_ids or ()))
+        return SessionRatings(ratings, by_dataset, unprocessed, retracted, without_dataset)
 
     return space.store.read(read)
 

@@ -7,19 +7,7 @@ from itertools import starmap
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, case, delete, func, insert, select, update
 
 from heedful.ledger import proven_sql, tallies
 from heedful.ledger.erasure import PERSON_KEYS, PLACEHOLDER, Erased, PersonRecords, retained_sql

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable, quoted
+from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable, extra_missing, quoted
 from heedful.text.regex import regex
 
 if TYPE_CHECKING:
@@ -98,12 +98,15 @@ def keys_from() -> tuple[str, ...]:
     return tuple(key for key in keys if key)
 
 
+NO_CIPHER = "encrypting URLs needs the package cryptography"
+
+
 def new_key() -> str:
     """A new key for HEEDFUL_SECRET_KEY."""
     try:
         from cryptography.fernet import Fernet
     except ImportError:
-        raise _extra_missing() from None
+        raise extra_missing("secrets", NO_CIPHER) from None
     return Fernet.generate_key().decode()
 
 
@@ -171,7 +174,7 @@ def _cipher(keys: Sequence[str]) -> MultiFernet:
     try:
         from cryptography.fernet import Fernet, MultiFernet
     except ImportError:
-        raise _extra_missing() from None
+        raise extra_missing("secrets", NO_CIPHER) from None
     try:
         return MultiFernet([Fernet(key) for key in keys])
     except ValueError:
@@ -182,11 +185,6 @@ def _cipher(keys: Sequence[str]) -> MultiFernet:
 
 def _only_references(value: str | tuple[str, ...]) -> bool:
     return isinstance(value, str) and not _REFERENCE.sub("", value)
-
-
-def _extra_missing() -> Unavailable:
-    remedy = 'Run: pip install "heedful[secrets]"'
-    return Unavailable("encrypting URLs needs the package cryptography", code="extra_missing", remedy=remedy)
 
 
 _HOST = regex(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")

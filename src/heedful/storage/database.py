@@ -19,17 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import orjson
-from sqlalchemy import (
-    URL,
-    Column,
-    Connection,
-    Engine,
-    Table,
-    create_engine,
-    event,
-    inspect,
-    text,
-)
+from sqlalchemy import URL, Column, Connection, Engine, Table, create_engine, event, inspect, text
 from sqlalchemy.engine import ExceptionContext
 
 from heedful.clock import system_clock, to_stored

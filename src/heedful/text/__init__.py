@@ -6,6 +6,16 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def shortened(text: str, limit: int = 70) -> str:
+    """A text in one line of at most so many characters.
+
+    >>> shortened("The gym\\nopens at six.", 14)
+    'The gym opens…'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things.
 

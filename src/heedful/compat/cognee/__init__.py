@@ -11,6 +11,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from heedful.aio import AsyncHeedful
 from heedful.api import checks
 from heedful.bootstrap import THREADS
 from heedful.compat.foreign_api import PAGE_LIMIT
-from heedful.errors import Invalid, quoted
+from heedful.errors import Invalid, NotFound, quoted
 from heedful.model import DEFAULT_DATASET, Entry, Improvement, Mode, Model, Recall, RememberResult
 from heedful.store import Store, async_project
 
@@ -209,7 +210,10 @@ class session:  # noqa: N801 - cognee's name
     @staticmethod
     async def delete_feedback(session_id: str, qa_id: str, user: Any = None) -> bool:
         """Clears what was said of an answer; False if there is no such entry."""
-        return await (await _store(user)).sessions.delete_feedback(session_id, qa_id)
+        sessions = (await _store(user)).sessions
+        with suppress(NotFound):
+            return await sessions.delete_feedback(session_id, qa_id) or bool(await sessions.entry(session_id, qa_id))
+        return False
 
 
 async def _store(user: Any) -> AsyncHeedful:

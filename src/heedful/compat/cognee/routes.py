@@ -277,7 +277,7 @@ def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
 
 def delete_feedback(store: Heedful, request: ForeignRequest) -> Any:
     if not store.sessions.delete_feedback(request.path["session_id"], request.path["qa_id"], author=request.author):
-        raise _no_entry(request.path["session_id"], request.path["qa_id"])
+        store.sessions.entry(request.path["session_id"], request.path["qa_id"])  # Fails if there is none.
     return {"success": True}
 
 

@@ -20,7 +20,6 @@ class _Command(NamedTuple):
 
 GROUPS = {
     "Start": {
-        "init": _Command("start", "init", "Write heedful.toml in this folder, by four questions."),
         "try": _Command("start", "try_", "Try the loop on your own FILES: ask, rate, and ask again."),
         "demo": _Command("demo", "demo", "Show the loop: facts, a question, feedback, and undo."),
         "remember": _Command("fact", "remember", "Store facts: TEXTS, or files and folders with --file."),

@@ -20,9 +20,9 @@ from heedful.errors import Forbidden, Invalid, NotFound, quoted
 from heedful.interfaces.cli import screen as shown
 from heedful.interfaces.cli.regress_commands import check, check_change
 from heedful.interfaces.cli.runner import STDIN, Engine, Options, command, parameters, runs, yes
-from heedful.interfaces.cli.screen import console, echo, progress, shortened, show_result, show_table
+from heedful.interfaces.cli.screen import console, echo, progress, show_result, show_table
 from heedful.interfaces.cli.start_commands import check_files, how_split
-from heedful.text import counted
+from heedful.text import counted, shortened
 
 MAX_LISTED = 10
 """Files and facts that are listed one by one."""

@@ -26,13 +26,12 @@ from heedful.interfaces.cli.screen import (
     console,
     echo,
     percent,
-    shortened,
     show_result,
     show_table,
     waiting,
 )
 from heedful.interfaces.reports import write_report
-from heedful.text import counted
+from heedful.text import counted, shortened
 
 insight = Group("insight", worker=False, waits="counting")
 

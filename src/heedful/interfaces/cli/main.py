@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -12,6 +13,7 @@ import click
 
 from heedful.errors import HeedfulError
 from heedful.interfaces.cli.command_table import COMMANDS, FIRST_STEPS, GROUPS
+from heedful.loading import load
 from heedful.version import __version__
 
 WITH_VALUE = ["-s", "--store", "-p", "--project", "--embedding", "--language-model", "--sessions"]
@@ -55,7 +57,7 @@ class _Commands(Mapping[str, click.Command]):
 
     def __getitem__(self, name: str) -> click.Command:
         ref = COMMANDS[name]
-        command: click.Command = getattr(import_module(ref.module), ref.name)
+        command: click.Command = getattr(load(ref.module), ref.name)
         return command
 
     def __iter__(self) -> Iterator[str]:
@@ -111,6 +113,8 @@ def cli(context: click.Context, /, **options: Any) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line; an error is reported in a line, with what to do, and in the exit code."""
+    # Looking for garbage in everything that was loaded takes longer than most commands.
+    atexit.register(gc.freeze)
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = cli.main(words, prog_name="heedful", standalone_mode=False)

@@ -13,8 +13,8 @@ from heedful import model
 from heedful.errors import HeedfulError, Invalid
 from heedful.interfaces import reason_labels
 from heedful.interfaces.cli.runner import STDIN, Engine, Group, runs
-from heedful.interfaces.cli.screen import FittingTable, console, echo, shortened, show_table
-from heedful.text import counted
+from heedful.interfaces.cli.screen import FittingTable, console, echo, show_table
+from heedful.text import counted, shortened
 
 MAX_ROWS = 20
 """Rows of a result that are shown."""

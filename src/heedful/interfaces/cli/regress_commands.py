@@ -17,11 +17,10 @@ from heedful import model, settings, transfer
 from heedful.errors import Conflict
 from heedful.evaluation.candidates import embedder_of
 from heedful.interfaces.cli.runner import Engine, Options, command, force, parameters
-from heedful.interfaces.cli.screen import console, echo, percent, progress, shortened, show_result, show_table
-from heedful.interfaces.reports import write_regressions
+from heedful.interfaces.cli.screen import console, echo, percent, progress, show_result, show_table
 from heedful.storage import open_store, scopes
 from heedful.storage.vectors import active_model
-from heedful.text import counted
+from heedful.text import counted, shortened
 
 DATE = {"type": click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), "metavar": "DATE"}
 SHOWN = 10
@@ -30,11 +29,7 @@ SHOWN = 10
 
 @command()
 @parameters(
-    "regress",
-    since=DATE,
-    as_of=DATE,
-    embedding={"spelled": ["--with-embedding"]},
-    against={"metavar": "STORE"},
+    "regress", since=DATE, as_of=DATE, embedding={"spelled": ["--with-embedding"]}, against={"metavar": "STORE"}
 )
 @click.option(
     "--fail-below",
@@ -57,6 +52,9 @@ def regress(
     with options.open(worker=False) as memory, progress("asking") as show:
         report = memory.regress(progress=show, **{name: value for name, value in given.items() if value is not None})
     if html is not None:
+        # Other commands share this module, and need no templates.
+        from heedful.interfaces.reports import write_regressions
+
         write_regressions(report, html, overwrite=force)
         echo(f"report in {html}", err=True)
     show_result(report, as_json, show_report)

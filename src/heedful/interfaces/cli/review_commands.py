@@ -10,7 +10,8 @@ from rich.markup import escape
 from heedful import model
 from heedful.interfaces.cli.fact_commands import show_hits
 from heedful.interfaces.cli.runner import Engine, Group
-from heedful.interfaces.cli.screen import echo, shortened, show_table
+from heedful.interfaces.cli.screen import echo, show_table
+from heedful.text import shortened
 
 review = Group("review", first="list show assign resolve dismiss reopen fix ask-again")
 

@@ -28,7 +28,7 @@ from heedful.api import ALL_CALLS
 from heedful.api.calls import CALLBACKS
 from heedful.bootstrap import remove_empty_store, store_file, store_projects
 from heedful.engine import Heedful
-from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, no_project, quoted
+from heedful.errors import HeedfulError, Invalid, NotFound, extra_missing, no_project, quoted
 from heedful.interfaces.cli.command_table import COMMANDS
 from heedful.interfaces.cli.screen import echo, print_json, show_result, waiting
 from heedful.interfaces.client.surface import RemoteHeedful
@@ -126,9 +126,10 @@ def _leaving_no_empty_store(options: Options) -> Iterator[None]:
         raise
 
 
-Needs = Literal["project", "store"] | None
+Needs = Literal["project", "store", "any project"] | None
 """The things that must be there before a command begins: the project and its store; or the store, and a project only if
-somebody names one. A store that has no project yet is there for the project that nobody named."""
+somebody names one; or the store, for a project that may be new. A store that has no project yet is there for the
+project that nobody named."""
 
 
 def command(
@@ -144,7 +145,7 @@ def command(
         def run(options: Options, *args: Any, **kwargs: Any) -> Any:
             with _leaving_no_empty_store(options):
                 if needs is not None and options.server is None:
-                    named = options.named_project
+                    named = None if needs == "any project" else options.named_project
                     _check(options, named or settings.load().project if needs == "project" else named)
                 return function(options, *args, **kwargs)
 
@@ -203,9 +204,7 @@ def extra(name: str, feature: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        problem = f"{feature} needs an extra ({error.name} is missing)"
-        remedy = f'Run: pip install "heedful[{name}]"'
-        raise Unavailable(problem, code="extra_missing", remedy=remedy) from error
+        raise extra_missing(name, f"{feature} needs an extra ({error.name} is missing)") from error
 
 
 def pairs(field: str, items: Sequence[str]) -> Metadata | None:

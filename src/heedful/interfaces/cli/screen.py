@@ -24,6 +24,7 @@ from rich.text import Text
 
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.model import Page, Recall
+from heedful.text import shortened
 
 Result = BaseModel | Mapping[str, object] | Sequence[object]
 
@@ -100,12 +101,6 @@ def console() -> Screen:
         return screen
     # Without a height, Rich takes a dumb terminal for one of 80 columns, whatever the width.
     return Screen(highlight=False, width=WIDE, height=25)
-
-
-def shortened(text: str, limit: int = 70) -> str:
-    """A text in one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def minute(moment: datetime) -> str:

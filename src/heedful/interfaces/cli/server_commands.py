@@ -18,7 +18,7 @@ import heedful
 from heedful import settings
 from heedful.bootstrap import reseal_connectors as reseal
 from heedful.bootstrap import store_audit
-from heedful.errors import Invalid, Unavailable, quoted
+from heedful.errors import Invalid, extra_missing, quoted
 from heedful.interfaces.cli.runner import Decorator, Engine, Group, Options, command, extra, runs
 from heedful.interfaces.cli.screen import echo, minute, show_result, show_table
 from heedful.model import AuditEntry, FeedbackToken, Key, NewKey, Page, SigningRotation
@@ -136,7 +136,7 @@ def dashboard(options: Options, host: str, port: int, open_browser: bool) -> Non
 def mcp(options: Options, tools: str) -> None:
     """It reads standard input until that ends, and writes to standard output."""
     if find_spec("mcp") is None:
-        raise Unavailable("mcp is not installed", code="extra_missing", remedy='Run: pip install "heedful[mcp]"')
+        raise extra_missing("mcp", "mcp is not installed")
     with settings.for_agents():
         asyncio.run(_serve(options, tools))
 
@@ -167,7 +167,7 @@ def _read_seconds(context: click.Context, parameter: click.Parameter, typed: str
 keys = Group("keys")
 
 
-@keys.runs("create", "name", name="add", needs=None, rate_limit={"metavar": "CALLS"})
+@keys.runs("create", "name", name="add", needs="any project", rate_limit={"metavar": "CALLS"})
 def create(key: NewKey) -> str:
     """Add a key. It is shown only once."""
     return f"{key.api_key}\nkey_id {key.key_id}; it may: {', '.join(key.scopes)}. It is not shown again."
@@ -214,7 +214,7 @@ def _target(text: str) -> dict[str, str]:
 @keys.runs(
     "create_token",
     name="token",
-    needs=None,
+    needs="any project",
     targets={
         "multiple": True,
         "metavar": "KEY=ID[,KEY=ID]",

@@ -9,10 +9,11 @@ import click
 from rich.markup import escape
 
 from heedful import model
+from heedful.engine import Heedful, project_of
 from heedful.errors import NotFound
 from heedful.interfaces.cli.runner import STDIN, Engine, Group, pairs
-from heedful.interfaces.cli.screen import console, minute, shortened, show_table
-from heedful.text import counted
+from heedful.interfaces.cli.screen import console, echo, minute, show_table
+from heedful.text import counted, shortened
 
 sessions = Group(
     "sessions",
@@ -135,31 +136,35 @@ def add_entry(entry: model.Entry) -> str:
     return f"qa_id {entry.qa_id}"
 
 
-def _with_entry(change: str) -> Callable[..., bool]:
-    """A call about an answer, which fails if there is none."""
-
-    def run(heedful: Engine, session_id: str, qa_id: str, **given: Any) -> bool:
-        if not getattr(heedful.sessions, change)(session_id, qa_id, **given):
-            heedful.sessions.get(session_id)
-            remedy = f"heedful sessions entries {session_id} lists them"
-            raise NotFound(f"session {session_id!r} has no entry {qa_id!r}", field="qa_id", value=qa_id, remedy=remedy)
-        return True
-
-    return run
+def _add_feedback(heedful: Engine, session_id: str, qa_id: str, **given: Any) -> bool:
+    if not heedful.sessions.add_feedback(session_id, qa_id, **given):
+        heedful.sessions.get(session_id)
+        remedy = f"heedful sessions entries {session_id} lists them"
+        raise NotFound(f"session {session_id!r} has no entry {qa_id!r}", field="qa_id", value=qa_id, remedy=remedy)
+    return True
 
 
-@sessions.runs(
-    "add_feedback", "session_id", "qa_id", does=_with_entry("add_feedback"), feedback_score={"metavar": "1-5"}
-)
+@sessions.runs("add_feedback", "session_id", "qa_id", does=_add_feedback, feedback_score={"metavar": "1-5"})
 def add_feedback(_: bool) -> str:
     """Rate an answer, comment on it, or both."""
     return "stored\nIt counts for recall after: heedful improve"
 
 
-@sessions.runs("delete_feedback", "session_id", "qa_id", name="remove-feedback", does=_with_entry("delete_feedback"))
-def delete_feedback(_: bool) -> str:
+def _remove_feedback(heedful: Engine, session_id: str, qa_id: str, **given: Any) -> bool:
+    is_cleared = heedful.sessions.delete_feedback(session_id, qa_id, **given)
+    if not is_cleared:
+        entry_id = heedful.sessions.entry(session_id, qa_id).qa_id  # Fails if there is none.
+        if isinstance(heedful, Heedful):
+            rows = project_of(heedful).sessions.store.read(lambda tx: tx.feedbacks.active("entry", [entry_id]))
+            by = sorted({row.author or "the program" for row in rows})
+            echo(f"it is rated by {', '.join(by) or 'nobody'}", err=True)
+    return is_cleared
+
+
+@sessions.runs("delete_feedback", "session_id", "qa_id", name="remove-feedback", does=_remove_feedback)
+def delete_feedback(is_cleared: bool) -> str:
     """Clear the feedback on an answer, and undo it."""
-    return "cleared"
+    return "cleared" if is_cleared else "nothing to clear"
 
 
 def _read_number(context: click.Context, parameter: click.Parameter, rating: str | None) -> str | float | None:
@@ -176,18 +181,13 @@ def _read_number(context: click.Context, parameter: click.Parameter, rating: str
     rating={"callback": _read_number},
     scale={"nargs": 2, "multiple": False, "metavar": "WORST BEST", "spelled": ("--scale",)},
 )
-def rate(result: model.RatingResult, external_id: str) -> str:
+def rate(result: model.RatingResult) -> str:
     """Rate an answer by your EXTERNAL_ID or its qa_id.
 
     The id is the --external-id of recall or add-entry, or the qa_id they print, not that of a session. If no answer
     has it yet, the rating waits for one. RATING is up, down, neutral, another word for one of these, or a number.
     """
-    if result.status != "waiting":
-        return result.status
-    return (
-        f"waiting\nNo answer has the id {external_id} yet; the rating counts once one has.\n"
-        f"To rate a session as a whole: heedful sessions add-session-feedback {external_id} --rating up"
-    )
+    return "\n".join(filter(None, (result.status, result.detail)))
 
 
 def _add_session_feedback(

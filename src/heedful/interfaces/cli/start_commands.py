@@ -1,4 +1,4 @@
-"""init, try: the first minutes."""
+"""try: the loop on a text of your own."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import orjson
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 import heedful
-from heedful.bootstrap import store_file
 from heedful.engine import Heedful
-from heedful.errors import Conflict, Invalid, NotFound
-from heedful.interfaces.cli.runner import Options, command, force, yes
+from heedful.errors import Invalid, NotFound
+from heedful.interfaces.cli.runner import Options, command
 from heedful.interfaces.cli.screen import echo, progress, show_table
 from heedful.memory import documents
-from heedful.model import DEFAULT_PROJECT, Hit
-from heedful.settings import CONFIG, FILE, Settings, ignored_for
+from heedful.model import Hit
 from heedful.text import counted
 
 TOP_K = 5
@@ -26,68 +21,6 @@ TOP_K = 5
 
 POOL = 100
 """Facts among which the plain rank of a fact is looked up."""
-
-_ASKED = {
-    "store": ("Where is the store? A file, or postgresql://user@host/database", "heedful.db"),
-    "project": ("Which project?", DEFAULT_PROJECT),
-    "embedding": ("Which embedding model? bundled, fast, a folder, or URL#model", "bundled"),
-    "language_model": ("Which language model writes answers? URL#model, or none", "none"),
-}
-"""The questions of `init` by setting, with their defaults."""
-
-
-@command(None, as_json=False)
-@yes
-@force
-def init(options: Options, yes: bool, force: bool) -> None:
-    """Each has a default. Options such as --store answer them beforehand. With --yes, nothing is asked."""
-    file = Path.cwd() / FILE
-    if file.exists() and not force:
-        raise Conflict(f"{FILE} already exists", field="force", remedy="Edit it, or pass --force")
-    values = {
-        name: _answer(question, getattr(options, name), default, yes) for name, (question, default) in _ASKED.items()
-    }
-    if values["language_model"] == "none":
-        del values["language_model"]
-    _check_store(values["store"])
-    Settings.model_validate(values)
-    # A text of JSON is one of TOML, too.
-    file.write_text("".join(f"{name} = {orjson.dumps(value).decode()}\n" for name, value in values.items()), "utf-8")
-    ignored = ignored_for(values["store"], values, file.parent)
-    if ignored:
-        names = " and ".join(ignored)
-        echo(f"The store is outside this folder: {names} will be ignored unless {CONFIG} names the file.")
-    echo(f"{FILE} is written. Next:")
-    for line in (
-        *([f"export {CONFIG}={file}"] if ignored else []),
-        "heedful remember --file FOLDER",
-        'heedful recall "A question of yours"',
-        "heedful signal --recall RECALL_ID --helpful 1",
-    ):
-        echo(f"  {line}")
-
-
-def _answer(question: str, option: str | None, default: str, yes: bool) -> str:
-    if option is not None or yes:
-        return option or default
-    answer: str = click.prompt(question, default=default, err=True)
-    return answer.strip()
-
-
-def _check_store(store: str) -> None:
-    if store.lower().startswith(("http://", "https://")):
-        problem = f"a server is not named in {FILE}, because a file may not choose where your key is sent"
-        remedy = f"Set HEEDFUL_STORE={store} in your environment"
-        raise Invalid(problem, field="store", value=store, remedy=remedy)
-    try:
-        password = make_url(store).password
-    except ArgumentError:
-        password = None
-    if password is not None:
-        remedy = "Leave it out of the URL, and set PGPASSWORD in your environment"
-        raise Invalid(f"the password should not be in {FILE}", field="store", remedy=remedy)
-    if "://" in store and not store.startswith("postgresql") and store_file(store) is None:
-        raise Invalid(f"{store} names no store", field="store", value=store, remedy="Use a file, or postgresql://…")
 
 
 @command(None, name="try", as_json=False)

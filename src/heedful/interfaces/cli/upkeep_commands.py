@@ -23,10 +23,10 @@ from heedful.bootstrap import maintain_store, migrate_store, store_jobs, store_s
 from heedful.evaluation.training_files import REASONS
 from heedful.interfaces.cli.regress_commands import check, check_change, check_embedding, go_on
 from heedful.interfaces.cli.runner import Engine, Group, Options, command, force, parameters, runs, yes
-from heedful.interfaces.cli.screen import console, echo, minute, progress, shortened, show_result, show_table, waiting
+from heedful.interfaces.cli.screen import console, echo, minute, progress, show_result, show_table, waiting
 from heedful.interfaces.client.hardening import check_server
 from heedful.store import worker_of
-from heedful.text import counted
+from heedful.text import counted, shortened
 from heedful.transfer import Imported, ProjectChecksum
 from heedful.transfer.foreign import SYSTEMS, System
 
@@ -172,7 +172,7 @@ def improve(options: Options, background: bool, as_json: bool, **given: Any) -> 
 
 def _show_improvement(result: model.Improvement) -> None:
     if not result.changed:
-        known = ": all of it was learnt before" if result.entries else ""
+        known = ": all of it was learnt before" if result.entries > result.without_facts else ""
         echo(f"{counted(result.entries, 'rated answer')}; nothing new{known}")
     else:
         echo(
@@ -190,6 +190,11 @@ def _show_improvement(result: model.Improvement) -> None:
         echo(f"  forgotten because its source was deleted: {fact_id}")
     if result.visitor_ratings:
         echo(f"  {counted(result.visitor_ratings, 'rating')} by visitors, without effect on facts")
+    if result.without_facts:
+        echo(
+            f"  {counted(result.without_facts, 'rated answer')} without effect on facts: none is recognised in the text"
+        )
+        echo("  Let the model cite facts, as in [1], or name them when you store the answer (used)")
     for skipped in result.not_learnt:
         echo(f"  not learnt from {skipped.learnt_from} {skipped.feedback_id}: {skipped.detail}")
 

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from heedful.errors import HeedfulError, NotFound
 from heedful.interfaces.charts import MONTHS
 from heedful.interfaces.dashboard import comparison
-from heedful.text import counted
+from heedful.text import counted, shortened
 from heedful.version import __version__
 
 PATHS: dict[str, str] = orjson.loads(files("heedful.interfaces.dashboard").joinpath("icons.json").read_bytes())
@@ -47,7 +47,7 @@ def environment() -> Environment:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     templates.filters.update(when=when, day=day, number=number, score=score, percent=percent)
-    templates.filters.update(short=short, fact_line=fact_line, plain=plain, svg=Markup)
+    templates.filters.update(short=shortened, fact_line=fact_line, plain=plain, svg=Markup)
     templates.filters.update(fault=problem_text, advice=remedy_text, listed=list_page_for)
     templates.globals.update(counted=counted, asset=asset_address, icon=icon, version=__version__)
     templates.globals.update(range_presets=comparison.PRESETS, range_preset=comparison.preset)
@@ -82,15 +82,9 @@ def percent(value: float | None, digits: int = 0) -> str:
     return "–" if value is None else f"{value:.{digits}%}"
 
 
-def short(text: str, limit: int = 120) -> str:
-    """A text in one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
 def fact_line(text: str, limit: int = 120) -> str:
     """A fact in one line: what was learnt from an answer has the question in a line by itself."""
-    return short(" · ".join(line for line in text.splitlines() if line.strip()), limit)
+    return shortened(" · ".join(line for line in text.splitlines() if line.strip()), limit)
 
 
 def plain(value: Any) -> str:

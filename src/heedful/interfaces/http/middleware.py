@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.access.audit import is_refusal
 from heedful.clock import new_id
-from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
+from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, extra_missing
 from heedful.interfaces.http.sharing import Buckets
 from heedful.interfaces.http.state import REQUEST_CYCLE, ServerState
 from heedful.interfaces.problems import problem, status_of
@@ -234,9 +234,8 @@ def provider() -> Any:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        remedy = 'Run: pip install "heedful[telemetry]"'
         message = "OTEL_EXPORTER_OTLP_ENDPOINT is set, and tracing needs an extra"
-        raise Unavailable(message, code="extra_missing", remedy=remedy) from error
+        raise extra_missing("telemetry", message) from error
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "heedful")})
     tracer_provider = TracerProvider(resource=resource)
     tracer_provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

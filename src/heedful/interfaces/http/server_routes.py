@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from heedful.access.audit import list_entries
-from heedful.errors import Unavailable
+from heedful.errors import Unavailable, extra_missing
 from heedful.interfaces.http.calls import query_of
 from heedful.interfaces.http.middleware import Endpoint, Measures
 from heedful.interfaces.http.openapi import description
@@ -180,8 +180,6 @@ def _carried(name: str) -> bytes:
     try:
         package = distribution(CARRIER)
     except PackageNotFoundError:
-        raise Unavailable(
-            f"{CARRIER} is not installed", code="extra_missing", remedy='Run: pip install "heedful[server]"'
-        ) from None
+        raise extra_missing("server", f"{CARRIER} is not installed") from None
     with open(str(package.locate_file(f"fastapi_swagger/resources/{name}")), "rb") as file:
         return file.read()

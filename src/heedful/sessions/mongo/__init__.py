@@ -1,13 +1,11 @@
 """Sessions, feedback and their ledger on MongoDB. Nothing else imports pymongo."""
 
-from heedful.errors import Unavailable
+from heedful.errors import extra_missing
 
 try:
     import pymongo as _pymongo
 except ImportError as error:
-    raise Unavailable(
-        "a store on MongoDB needs the package pymongo", code="extra_missing", remedy="pip install 'heedful[mongodb]'"
-    ) from error
+    raise extra_missing("mongodb", "a store on MongoDB needs the package pymongo") from error
 
 from heedful.sessions.mongo.connection import connect
 from heedful.sessions.mongo.store import MongoSessionStore, MongoTransaction

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from heedful.errors import Forbidden, Invalid, NotFound, Unavailable
+from heedful.errors import Forbidden, Invalid, NotFound, Unavailable, extra_missing
+from heedful.text import shortened
 
 _SHOWN = 500
 
@@ -75,7 +76,7 @@ def in_use(address: str) -> Unavailable:
 
 def missing_driver(package: str, extra: str) -> Unavailable:
     message = f"the package {package}, which this database needs, is not installed"
-    return Unavailable(message, code="extra_missing", remedy=f'Run: pip install "heedful[{extra}]"')
+    return extra_missing(extra, message)
 
 
 def changes_data(reason: object) -> Forbidden:
@@ -126,8 +127,7 @@ def timed_out(seconds: float) -> Unavailable:
 
 def one_line(reason: object) -> str:
     """The first line of a database's message."""
-    text = " ".join(str(reason).strip().split("\n")[0].split())
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return shortened(str(reason).strip().split("\n")[0], _SHOWN)
 
 
 def privileged(user: str, address: str, may: Sequence[str], advice: Sequence[str]) -> Forbidden:

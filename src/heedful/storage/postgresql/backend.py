@@ -16,7 +16,7 @@ from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, TimeoutError
 
-from heedful.errors import HeedfulError, Unavailable
+from heedful.errors import HeedfulError, Unavailable, extra_missing
 from heedful.storage.database import BUSY_SECONDS, Database, GroupCommit, Placement, new_engines, unstorable
 from heedful.storage.half_vectors import Packed
 from heedful.storage.isolation import NO_PROJECT, OWN, route_by_project
@@ -94,8 +94,7 @@ class PostgreSql(Database):
         try:
             import psycopg
         except ImportError as error:
-            remedy = 'Run: pip install "heedful[postgresql]"'
-            raise Unavailable("a store on PostgreSQL needs an extra", code="extra_missing", remedy=remedy) from error
+            raise extra_missing("postgresql", "a store on PostgreSQL needs an extra") from error
         self._psycopg = psycopg
         self.name = _name(url)
         super().__init__(*_engines(url.set(drivername="postgresql+psycopg")))

@@ -176,7 +176,7 @@ def beside(connection: Connection, dataset: int, seqs: Sequence[int], steps: int
     )
     step = (other.c.ordinal - one.c.ordinal).label("step")
     statement = select(one.c.seq, other.c.seq, step).where(one.c.seq == _any(seqs), step != 0).order_by(other.c.seq)
-    return [tuple(row) for row in connection.execute(statement)] if seqs else []
+    return list(map(tuple, connection.execute(statement).all())) if seqs else []
 
 
 def _counting(terms: Sequence[int]) -> Select[Any]:
@@ -208,7 +208,8 @@ def _among(statement: Select[Any], column: ColumnElement[int], allowed: Allowed)
 
 
 def _pairs(connection: Connection, statement: Select[Any], **values: Any) -> dict[int, Any]:
-    return {row[0]: row[1] for row in connection.execute(statement, values)}
+    # All at once: one by one, each would be fetched from the driver.
+    return {row[0]: row[1] for row in connection.execute(statement, values).all()}
 
 
 def _any(seqs: Collection[int]) -> ColumnElement[Any]:
