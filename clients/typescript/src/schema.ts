@@ -1351,7 +1351,7 @@ export interface NewMessage {
 
 /** Something that was rated well and is gone on purpose, or is no fault of the change. */
 export interface NotCompared {
-  /** What was rated: `question`, `answer` or `execution`. */
+  /** The kind of thing that was rated: `question`, `answer` or `execution`. */
   kind: "question" | "answer" | "execution";
   /** The question. */
   question: string;
@@ -1473,7 +1473,7 @@ export interface RankedFact {
   signal_count: number;
 }
 
-/** What became of a rating. In Python, it is true if the rating is stored. */
+/** The status of a rating. In Python, it is true if the rating is stored. */
 export interface RatingResult {
   /** `waiting` for an answer with this id, which may still come; `refused` by a feedback hook. */
   status: "stored" | "waiting" | "refused";
@@ -1603,9 +1603,9 @@ export interface RegressGroup {
   change: number;
 }
 
-/** What a change would do to the questions that people rated well. */
+/** The effect of a change on the questions that people rated well. */
 export interface RegressReport {
-  /** What is compared with the store as it is. */
+  /** The change that is compared with the store as it is. */
   candidate: string;
   /** How many different questions were rated well. */
   rated: number;
@@ -1635,7 +1635,7 @@ export interface RegressReport {
   is_worse: boolean;
   /** The questions that get worse, worst first; at most 100. */
   worst: Regression[];
-  /** What is gone on purpose, at most 100 of them. */
+  /** The rated things that are gone on purpose; at most 100 are listed. */
   not_compared: NotCompared[];
   /** How many those are. */
   retired: number;
@@ -1683,7 +1683,7 @@ export interface RegressRequest {
 
 /** A question that would get worse. */
 export interface Regression {
-  /** What was rated: `question`, `answer` or `execution`. */
+  /** The kind of thing that was rated: `question`, `answer` or `execution`. */
   kind: "question" | "answer" | "execution";
   /** The question. */
   question: string;
@@ -1700,7 +1700,7 @@ export interface Regression {
   change: number;
   /** The facts that helped. */
   facts: HelpfulFact[];
-  /** What comes first now, the answer, or the result. */
+  /** The first fact, the answer or the result as it is now. */
   before: string | null;
   /** The same with the change. */
   after: string | null;
@@ -2370,7 +2370,7 @@ export interface Themes {
   other: number;
 }
 
-/** What training data consist of, and how they were made. */
+/** The contents of training data, and how they were created. */
 export interface TrainingData {
   /** Which training they are for. */
   format: "kto" | "dpo" | "sft" | "triplets" | "text2sql" | "evals";

@@ -275,7 +275,7 @@ TrainingSplit = Literal["train", "test"]
 
 
 class TrainingData(Model):
-    """What training data consist of, and how they were made."""
+    """The contents of training data, and how they were created."""
 
     format: TrainingFormat
     """Which training they are for."""
@@ -311,7 +311,7 @@ class TrainingExport(Model):
     card_path: str | None
     """The file with the card."""
     data: TrainingData
-    """What is in it."""
+    """Its contents."""
 
 
 class Digest(Model):
