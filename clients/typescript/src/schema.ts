@@ -2115,7 +2115,7 @@ export interface SessionDeletion {
 export interface SessionsAddEntryRequest {
   /** The question. */
   question: string;
-  /** Your agent's answer. */
+  /** Your agent's answer; empty if it gave none in words. */
   answer: string;
   /** The texts the answer is based on; those of the recall if left out. */
   context?: string | null;
