@@ -109,6 +109,7 @@ _BLEND = "Blend relevance and usefulness, or rank by relevance alone. Left out, 
 @runs("recall", "query", waits="recalling", boost_by_usefulness=_BLEND, policy=_POLICY)
 def recall(result: model.Recall) -> None:
     _show_recall(result)
+    shown.more(result)
 
 
 def _show_recall(result: model.Recall) -> None:
@@ -126,7 +127,6 @@ def _show_recall(result: model.Recall) -> None:
     if result.qa_id is not None:
         screen.print(f"qa_id {result.qa_id}")
     screen.print(f"recall_id {result.recall_id}")
-    shown.more(result)
 
 
 @runs(
