@@ -208,6 +208,16 @@ def test_last_month_may_be_asked_again_when_the_sql_follows_the_clock() -> None:
     assert verdict("sales last year", "sales last month", sql).gate == "relative_dates"
 
 
+@pytest.mark.parametrize(
+    ("asked", "proven", "which"),
+    [("sales last month", "sales", "question you asked"), ("sales", "sales last month", "proven question")],
+)
+def test_a_period_that_only_one_question_names_is_said(asked: str, proven: str, which: str) -> None:
+    made = verdict(asked, proven, "SELECT SUM(amount) FROM sales")
+    assert (made.decision, made.gate) == ("refuse", "relative_dates")
+    assert made.reason.startswith(f"Only the {which} names “last month” (")
+
+
 def test_what_is_so_now_may_be_asked_at_any_time_unless_the_sql_names_a_date() -> None:
     question = "which customers are currently open"
     assert verdict(question, question, STATUS, now=JUNE, proven_at=MAY).decision == "serve"
