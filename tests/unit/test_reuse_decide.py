@@ -208,6 +208,12 @@ def test_last_month_may_be_asked_again_when_the_sql_follows_the_clock() -> None:
     assert verdict("sales last year", "sales last month", sql).gate == "relative_dates"
 
 
+@pytest.mark.parametrize("question", ["Is Texas?", "Has Texas?", "Was Texas the largest?"])
+def test_a_question_that_ends_before_its_noun_is_the_same_as_itself(question: str) -> None:
+    assert verdict(question, question, CITIES).decision == "serve"
+    assert verdict(question.replace("Texas", "Ohio"), question, CITIES).decision == "refuse"
+
+
 @pytest.mark.parametrize(
     ("asked", "proven", "which"),
     [("sales last month", "sales", "question you asked"), ("sales", "sales last month", "proven question")],
