@@ -294,7 +294,8 @@ class TestStores:
     def test_a_folder_is_no_store(self, open_store: Callable[..., Heedful], tmp_path: Path) -> None:
         with pytest.raises(Unavailable) as caught:
             open_store(tmp_path)
-        assert str(tmp_path) in str(caught.value)
+        assert f"store {tmp_path} is a folder" in caught.value.message
+        assert str(caught.value.remedy).startswith("Name a file in it")
         assert list(tmp_path.iterdir()) == []
 
     def test_a_place_where_nothing_can_be_made_is_named(self, open_store: Callable[..., Heedful]) -> None:
@@ -419,3 +420,10 @@ else:
     done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def test_a_parameter_that_a_call_does_not_have_is_named_with_those_it_has(store: Heedful) -> None:
+    with pytest.raises(
+        TypeError, match=r"^recall\(\) got an unexpected keyword argument 'k'\. It takes: query, .*top_k"
+    ):
+        store.recall("bell", k=3)  # type: ignore[call-arg]

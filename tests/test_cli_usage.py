@@ -311,14 +311,18 @@ def test_try_compares_with_ranks_without_feedback_and_splits_a_short_text(
     (tmp_path / "handbook.md").write_text(
         "# Parking\n\nVisitors park behind the building.\n\nParking is free after five in the evening.\n"
     )
-    shown = run("try", "handbook.md", input="Where can my guest park?\n2\nWhere can a guest park?\n9\n\n").stdout
+    shown = run("try", "handbook.md", input="Where can my guest park?\n2\nWhere can a guest park?\n9\n\n\n").stdout
     assert shown.startswith("2 facts, one per paragraph. ")
     lines = [line.split() for line in shown.splitlines()]
     first, second = (number + 1 for number, line in enumerate(lines) if line[:1] == ["rank"])
     assert lines[first][:2] == ["1", "1"]
     # What helped moved up, and the second column says where it was.
     assert lines[second][:2] == ["1", "2"]
-    assert "There is no rank 9" in shown
+    # The rank is asked for again, and the next question comes after it.
+    assert shown.endswith(
+        "There is no rank 9. Enter rates nothing.\n1 rating, and nothing is kept. A store that keeps them: "
+        "heedful remember --file handbook.md\n"
+    )
     assert "1 rating, and nothing is kept" in shown
 
 

@@ -137,6 +137,7 @@ def test_the_points_are_those_of_the_figures_below(store: Heedful, clock: Manual
     digest = store.insight.digest()
     assert "84.4% satisfied" in digest.text
     assert "61.5% satisfied" in digest.text
+    assert " to now (UTC): " in digest.text
     assert digest.headline == "default: 84% satisfied in 7 days, 23 points more than before"
 
 

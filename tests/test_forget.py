@@ -145,3 +145,10 @@ def test_no_question_stays_when_a_dataset_is_forgotten(open_store: Callable[...,
     with sqlite3.connect(path) as connection:
         assert "xylophonic" not in "\n".join(connection.iterdump())
     connection.close()
+
+
+def test_a_dataset_that_is_not_there_names_those_that_are(store: Heedful) -> None:
+    store.remember("The office opens at nine.", dataset="handbook")
+    for call in (store.forget, store.get_dataset):
+        with pytest.raises(NotFound, match=r"has no dataset 'handbok'\. It has: handbook$"):
+            call(dataset="handbok")

@@ -181,7 +181,7 @@ class Unavailable(HeedfulError):
     default_code = "unavailable"
 
 
-def extra_missing(extra: str, problem: str, *, code: str = "extra_missing") -> Unavailable:
+def extra_missing(extra: str, problem: str, code: str = "extra_missing") -> Unavailable:
     """The error where the packages of an extra are not installed."""
     remedy = f'Run: pip install "heedful[{extra}]", or in a clone of the repository: pip install ".[{extra}]"'
     return Unavailable(problem, code=code, remedy=remedy)

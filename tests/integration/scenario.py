@@ -202,8 +202,9 @@ def memory(life: Life) -> None:
         progress=lambda done, total: messages.append((done, total)),
     )
     life.note("remember.progress", messages)
-    call("remember", life.world.folder / "missing.txt")
-    call("remember", Document(source="odd", texts=["fine", " "]))
+    missing = life.world.folder / "missing.txt"
+    refused("remember", missing)
+    call("remember", [missing, Document(source="odd", texts=["fine", " "])])
     call("remember", "The canteen has soup on Fridays.", dataset="menu", self_improvement=False, metadata=None)
     refused("remember", "  ")
     refused("remember", ["a text", ""])
@@ -515,8 +516,6 @@ def ratings(life: Life) -> None:
     mistyped("insight.trend", over="year")
     call("insight.coverage")
     refused("insight.coverage", dataset="nothing")
-    call("insight.usefulness")
-    refused("insight.usefulness", "nothing")
     call("insight.cache", limit=3)
     call("insight.themes")
     call("insight.notes", by="variant")

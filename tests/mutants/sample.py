@@ -43,7 +43,15 @@ SUBJECTS = (
     *("unit/test_*", "security/test_guard*", "security/test_feedback_trust*", "test_adaptive*", "test_answers_after*"),
     *("test_authors*", "test_cache*", "test_chat*", "test_entry_feedback*", "test_erasure*", "test_execution*"),
     *("test_exp[il]*", "test_external_ids*", "test_fact_history*", "test_fold_properties*", "test_forget*", "test_g*"),
-    *("test_improve*", "test_isolation*", "test_loop*", "test_opinion_properties*", "test_rec*", "test_related*"),
+    *(
+        "test_improve*",
+        "test_insight*",
+        "test_isolation*",
+        "test_loop*",
+        "test_opinion_properties*",
+        "test_rec*",
+        "test_related*",
+    ),
     *("test_rem*", "test_replay*", "test_retract*", "test_satisfaction*", "test_session_feedback*", "test_signal*"),
     *("test_sta*", "test_strengths*", "test_supersede*", "test_tallies*", "test_where*"),
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from heedful.errors import Invalid
 from heedful.memory.answer import MAX_EARLIER, MAX_EARLIER_TURN, MAX_EVIDENCE, RULES, Use, as_prompt, prompt, write
 from heedful.model import Hit
 from heedful.providers.llm import NOTICE, ChatMessage, Usage
@@ -204,3 +207,10 @@ def test_disliked_facts_come_last_in_a_prompt_under_the_number_of_their_rank() -
     expected = ['[2] "Ada lived in London."', '[3] "Ada wrote notes."', '[1] (disliked) "Ada was born in 1815."']
     assert as_prompt(shown).splitlines()[-4:-1] == expected
     assert lines(prompt("Who was Ada?", shown, [])[-1])[1:4] == expected
+
+
+@pytest.mark.parametrize("given", [None, 5, ["a text"], "a text"])
+def test_what_is_no_result_of_a_recall_is_refused_for_a_prompt(given: Any) -> None:
+    with pytest.raises(Invalid, match="hits must be what recall returned") as error:
+        as_prompt(given)
+    assert error.value.field == "hits"

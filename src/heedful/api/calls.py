@@ -139,8 +139,10 @@ class Call:
         fits = len(values) == len(args) and values.keys().isdisjoint(kwargs)
         values |= kwargs
         if not fits or not self._required <= values.keys() or not values.keys() <= self.signature.parameters.keys():
-            # Slower, and says what doesn't fit.
-            self.signature.bind(*args, **kwargs)
+            try:  # Slower, and says what doesn't fit.
+                self.signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{self.name}() {error}. It takes: {', '.join(self.signature.parameters)}") from None
         return values
 
     def checked(self, arguments: Arguments) -> Arguments:

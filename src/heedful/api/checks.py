@@ -47,7 +47,7 @@ def source(value: Any) -> str:
 def identifier(field: str, value: Any) -> str:
     """The id of something; whether it exists is another question."""
     if not isinstance(value, str) or not value:
-        raise Invalid.got(field, "must be a non-empty string", value)
+        raise Invalid.got(field, "must be a non-empty text", value)
     return _named(field, storable, value)
 
 
@@ -60,7 +60,7 @@ def no_fact(project: str, fact_id: str, field: str = "fact_id") -> NotFound:
 def any_text(field: str, value: Any, limit: int | None = None) -> str:
     """A text, which may be empty."""
     if not isinstance(value, str):
-        raise Invalid.got(field, "must be a string", value)
+        raise Invalid.got(field, "must be a text", value)
     if limit is not None and len(value) > limit:
         raise Invalid(f"{field} has {len(value)} characters, the limit is {limit}", field=field, value=value[:50])
     return _named(field, storable, value)

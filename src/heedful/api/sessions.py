@@ -122,7 +122,7 @@ class Sessions(Namespace, name="sessions"):
         self,
         session_id: t.SessionId,
         question: t.Question,
-        answer: Annotated[t.Answer, t.Means("Your agent's answer.")],
+        answer: Annotated[t.Answer, t.Means("Your agent's answer; empty if it gave none in words.")],
         *,
         context: t.EntryContext | None = None,
         recall_id: Annotated[

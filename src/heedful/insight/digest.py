@@ -50,7 +50,8 @@ def digest(space: InsightSpace, since: datetime | None, until: datetime | None) 
         items = 0 if project is None else opinion_reports.open_items(connection, project)
     start, stop = from_stored(first), from_stored(last)
     headline = f"{space.workspace.project}: {_headline(now, before, stop - start)}"
-    period = f"From {start:%Y-%m-%d %H:%M} to {stop:%Y-%m-%d %H:%M} (UTC)"
+    end = "now" if last > space.workspace.now() else f"{stop:%Y-%m-%d %H:%M}"
+    period = f"From {start:%Y-%m-%d %H:%M} to {end} (UTC)"
     parts = [headline, f"{period}: {_counts(now)}\nBefore: {_counts(before)}"]
     if changes:
         parts.append("What changed:\n" + "\n".join(f"- {note.text}" for note in changes))

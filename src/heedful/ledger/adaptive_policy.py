@@ -45,10 +45,15 @@ class FactVotes(NamedTuple):
     """How many authors rated it so."""
 
 
+def balance(kind: str, confidence: float, rank: int | None) -> float:
+    """The weight of an opinion before age: for a fact, or less than 0 against it."""
+    weight = confidence / (rank or 1) if kind == "ignored" else confidence
+    return weight if kind in POSITIVE else -weight
+
+
 def mass(opinion: Opinion) -> float:
-    """The weight of an opinion before age."""
-    is_biased = opinion.signal_type == "ignored" and opinion.rank is not None
-    return opinion.confidence / (opinion.rank or 1) if is_biased else opinion.confidence
+    """The weight of an opinion before age, whatever its side."""
+    return abs(balance(opinion.signal_type, opinion.confidence, opinion.rank))
 
 
 def vote(opinions: Sequence[Opinion]) -> Opinion | None:
@@ -78,20 +83,11 @@ def _is_for(opinion: Opinion) -> bool:
 def votes_per_fact(opinions: Iterable[Opinion]) -> dict[int, FactVotes]:
     """The votes about each fact, by the opinions of one question, which come in the order they were given. The program,
     which has no name, is one author."""
-    by_fact: dict[int, list[Opinion]] = defaultdict(list)
+    by_voter: dict[int, dict[str | None, list[Opinion]]] = defaultdict(lambda: defaultdict(list))
     for opinion in opinions:
-        by_fact[opinion.fact].append(opinion)
+        by_voter[opinion.fact][opinion.author].append(opinion)
     votes = {}
-    for fact, about_fact in by_fact.items():
-        if len(about_fact) == 1:  # As most of them are.
-            kind, weight = about_fact[0].signal_type, mass(about_fact[0])
-            if weight > 0:
-                net = weight if kind in POSITIVE else -weight
-                votes[fact] = FactVotes(net, about_fact[0].at, int(kind == "helpful"), int(kind == "not_helpful"))
-            continue
-        by_author: dict[str | None, list[Opinion]] = {}
-        for opinion in about_fact:
-            by_author.setdefault(opinion.author, []).append(opinion)
+    for fact, by_author in by_voter.items():
         cast = [own for given in by_author.values() if (own := vote(given)) is not None]
         if cast:
             last = max(own.at for own in cast)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from heedful.caching import cache_short
+from heedful.errors import Invalid
 from heedful.ledger.used_facts import DISLIKED
 from heedful.model import Hit, Recall
 from heedful.model.base import NEUTRAL
@@ -109,7 +110,10 @@ def as_prompt(hits: Recall | Sequence[Hit], *, max_characters: int = MAX_EVIDENC
     rank as number. A model that cites them, as asked, says by that which ones it used: `detect`, `signal_recall` and
     `improve` read it in the answer.
     """
-    shown = _fitting(list(hits), max_characters)
+    try:
+        shown = _fitting(list(hits), max_characters)
+    except (TypeError, AttributeError):
+        raise Invalid.got("hits", "must be what recall returned", hits) from None
     if not shown:
         return ""
     return PROMPT.format(notice=NOTICE, lines=_lines(((hit.rank, hit) for hit in shown), max_characters))

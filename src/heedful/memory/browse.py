@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from heedful.api import checks
-from heedful.errors import NotFound
+from heedful.errors import no_dataset
 from heedful.memory.recall import check_where
 from heedful.memory.supersede import locate
 from heedful.model import Dataset, Fact, Metadata, Page
@@ -64,8 +64,9 @@ def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
     with workspace.read() as connection:
         row = scopes.dataset_row(connection, dataset)
         stored = None if row is None else _dataset(connection, row, workspace.now())
-    if row is None or stored is None or (row.metadata is None and not stored.facts):
-        raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)
+        if row is None or stored is None or (row.metadata is None and not stored.facts):
+            known = [name for name in scopes.dataset_names(connection).values() if name != dataset]
+            raise no_dataset(workspace.project, dataset, known)
     return stored
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection
 
 from heedful.api import checks
-from heedful.errors import Invalid, NotFound, quoted
+from heedful.errors import Invalid, NotFound, no_dataset, quoted
 from heedful.ledger import receipts, supersessions
 from heedful.model import DEFAULT_DATASET, ForgetResult
 from heedful.storage import facts, scopes
@@ -112,7 +112,7 @@ def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:
     with workspace.read() as connection:
         number = scopes.dataset_id(connection, dataset)
         if number is None:
-            raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)
+            raise no_dataset(workspace.project, dataset, list(scopes.dataset_names(connection).values()))
         runs = _runs(connection, number, [seq for seq, _ in facts.of_dataset(connection, number)])
     removed = 0
     for run in runs[:-1]:

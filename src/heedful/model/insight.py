@@ -6,7 +6,6 @@ from datetime import date, datetime
 from typing import Any, Literal, get_args
 
 from heedful.model.base import Model, public
-from heedful.model.memory import ContextScore, RankedFact
 
 Over = Literal["day", "week"]
 OpinionTarget = Literal["session", "entry", "message", "execution", "fact"]
@@ -170,35 +169,6 @@ class CacheReport(Model):
     """The most frequent first."""
     newest: list[CacheDecision]
     """The newest decisions first."""
-
-
-class MixedFact(Model):
-    """A fact that helps in one context and hurts in another."""
-
-    fact_id: str
-    text: str
-    overall_usefulness: float
-    helps: ContextScore
-    """The context in which it is most useful."""
-    hurts: ContextScore
-    """The context in which it is least useful."""
-
-
-class UsefulnessReport(Model):
-    """How useful the facts of a dataset are; usefulness is decayed to now."""
-
-    dataset: str
-    total_facts: int
-    facts_with_signals: int
-    total_signals: int
-    average_overall_usefulness: float | None
-    """Over the facts that have signals."""
-    distribution: dict[str, int]
-    """Facts with signals by overall usefulness, in ten bins from "0.0-0.1" to "0.9-1.0"."""
-    most_useful: list[RankedFact]
-    least_useful: list[RankedFact]
-    mixed: list[MixedFact]
-    """Facts that help in one context and hurt in another."""
 
 
 class Theme(Model):

@@ -253,7 +253,7 @@ class FastEmbedder:
     def __init__(self) -> None:
         spec = importlib.util.find_spec("wordllama")
         if spec is None or spec.origin is None:
-            raise extra_missing("fast", "the fast tier is not installed", code="model_missing")
+            raise extra_missing("fast", "the fast tier is not installed", "model_missing")
         self._folder = Path(spec.origin).parent
         self.name = f"wordllama-l2-supercat-256@{digest(self._folder / WEIGHTS)[:12]}"
         self._loading = threading.Lock()

@@ -329,6 +329,8 @@ def translate_error(error: BaseException, engine: Engine | None) -> HeedfulError
     if code is None or code & 0xFF not in _TRANSLATIONS:
         return None
     kind, problem, remedy = _TRANSLATIONS[code & 0xFF]
+    if engine is not None and os.path.isdir(engine.url.database or ""):
+        problem, remedy = "is a folder", "Name a file in it"
     where = f"store {engine.url.database}" if engine is not None else "the store"
     return Unavailable(f"{where} {problem} ({error})", code=kind, remedy=f"{remedy}; nothing was changed")
 

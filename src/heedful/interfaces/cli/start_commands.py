@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,7 +49,8 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
         except click.Abort:
             # The end of the input is an end, too.
             echo("")
-    echo(f"{counted(rated, 'rating')}, and nothing is kept. A store that keeps them: heedful remember --file FILE")
+    named = shlex.join(word for file in files for word in ("--file", str(file)))
+    echo(f"{counted(rated, 'rating')}, and nothing is kept. A store that keeps them: heedful remember {named}")
 
 
 def how_split(files: Sequence[Path]) -> str:
@@ -76,13 +78,12 @@ def _round(memory: Heedful, question: str, rated: int) -> int:
     _show(recall.hits, plain)
     if rated and all(hit.usefulness_source == "neutral" for hit in recall.hits):
         echo("Your ratings are about other questions: this one ranks as it would without them. Rate it, too.")
-    answer = _prompt("Which one helped? Its rank")
-    helpful = [hit.fact_id for hit in recall.hits if str(hit.rank) == answer]
-    if not helpful:
-        if answer:
-            echo(f"There is no rank {answer}; nothing was rated. Ask again to rate it.")
-        return 0
-    memory.signal_recall(recall.recall_id, helpful=helpful, author="you")
+    ranks = {str(hit.rank): hit.fact_id for hit in recall.hits}
+    while (answer := _prompt("Which one helped? Its rank")) not in ranks:
+        if not answer:
+            return 0
+        echo(f"There is no rank {answer}. Enter rates nothing.")
+    memory.signal_recall(recall.recall_id, helpful=[ranks[answer]], author="you")
     echo("Noted. Ask again, in the same or other words, and see where it ranks; then ask about something else.")
     return 1
 
