@@ -16,7 +16,7 @@ import orjson
 from heedful import files
 from heedful.api import checks
 from heedful.api.parameters import Source
-from heedful.errors import HeedfulError, Invalid, NotFound, extra_missing, quoted
+from heedful.errors import HeedfulError, Invalid, NotFound, extra_missing
 from heedful.model import Document, FileError, Metadata, limits
 from heedful.text.regex import regex
 
@@ -50,9 +50,7 @@ class Reading:
 def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: str | None) -> Reading:
     """Checks and splits all that was given: a `str` is a text, a `Path` is a file or folder."""
     if not isinstance(texts, str | Path | Document | Sequence):
-        raise Invalid(
-            f"texts must be a text, a Path or a list of them, got {quoted(texts)}", field="texts", value=texts
-        )
+        raise Invalid.got("texts", "must be a text, a Path or a list of them", texts)
     items = as_list(texts)
     common = _metadata_of(items, metadata)
     if source is not None:

@@ -44,11 +44,8 @@ def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
         places = facts.locate(connection, ids)
         for fact_id in ids:
             if fact_id not in places:
-                raise NotFound(
-                    f"no fact {fact_id!r} in project {workspace.project!r}; nothing was forgotten",
-                    field="fact_ids",
-                    value=fact_id,
-                )
+                problem = f"no fact {fact_id!r} in project {workspace.project!r}; nothing was forgotten"
+                raise NotFound(problem, field="fact_ids", value=fact_id)
         names = scopes.dataset_names(connection)
         by_dataset = _by_dataset(places)
         runs = [(number, run) for number, seqs in by_dataset.items() for run in _runs(connection, number, seqs)]

@@ -308,10 +308,8 @@ def _checked_key(api_key: str | None) -> str:
     """The key without a trailing newline from a file."""
     key = (api_key or "").strip()
     if not key.isascii() or not key.isprintable():
-        raise Invalid(
-            "the key of the language model has characters that are not allowed in a header",
-            field="language_model_api_key",
-        )
+        problem = "the key of the language model has characters that are not allowed in a header"
+        raise Invalid(problem, field="language_model_api_key")
     return key
 
 

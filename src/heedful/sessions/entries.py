@@ -37,9 +37,7 @@ def add(
     external_id: str | None = None,
 ) -> Entry:
     """Stores an answer that was made elsewhere; creates the session if it is new."""
-    if not isinstance(question, str) or not question.strip():
-        raise Invalid(f"question must not be empty or blank, got {quoted(question)}", field="question", value=question)
-    checks.any_text("question", question, limits.MAX_QUERY)
+    checks.question("question", question)
     checks.any_text("answer", answer, limits.MAX_CONTENT)
     if context is not None:
         checks.any_text("context", context, limits.MAX_CONTENT)

@@ -15,7 +15,7 @@ from typing import Any
 
 from heedful.api import checks
 from heedful.clock import system_clock
-from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
+from heedful.errors import HeedfulError, Invalid, Unavailable
 from heedful.model import FeedbackMetrics
 from heedful.notifications.channels import Channel
 
@@ -58,10 +58,7 @@ def _around(hook: Hook, inner: Original, action: str, session_id: str, names: Se
 def validation_hook(original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
     """Trims the comment, limits it to 1,000 characters, and requires one with "down"."""
     feedback = dict(kwargs["feedback"])
-    comment = feedback.get("comment") or ""
-    if not isinstance(comment, str):
-        raise Invalid(f"comment must be a string, got {quoted(comment)}", field="comment", value=comment)
-    comment = comment.strip()
+    comment = checks.any_text("comment", feedback.get("comment") or "").strip()
     if feedback.get("rating") == "down" and not comment:
         message, remedy = 'comment is required with the rating "down"', "Say in a few words what was wrong"
         raise Invalid(message, field="comment", value=feedback.get("comment"), remedy=remedy)

@@ -161,9 +161,7 @@ def _request(call: Call, project: str, values: Arguments) -> Send:
 
 def _segment(name: str, value: Any) -> str:
     """A part of a path; it is never empty and has no dots that are steps."""
-    if not isinstance(value, str) or not value:
-        raise Invalid(f"{name} must be a non-empty string, got {quoted(value)}", field=name, value=value)
-    part = quote(checks.any_text(name, value), safe="")
+    part = quote(checks.identifier(name, value), safe="")
     return part.replace(".", "%2E") if set(value) == {"."} else part
 
 

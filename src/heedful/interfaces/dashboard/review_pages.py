@@ -148,9 +148,7 @@ def fix(here: PageContext) -> ActionResult:
     """Corrects a fact, retracts an opinion, teaches one, blocks or promotes an execution, or adds an example."""
     item_id, action = here.field("item_id"), here.field("fix")
     if action not in FIXES:
-        raise Invalid(
-            f"unknown fix {quoted(action)}", field="fix", value=action, remedy=f"Use one of {', '.join(FIXES)}"
-        )
+        raise Invalid.unknown("fix", action, FIXES)
     names = ("fact_id", "text", "event_id", "execution_id", "question", "sql_query", "note")
     fields = {name: here.form[name] for name in names if here.form.get(name, "").strip()}
     if_match = here.optional("if_match")
