@@ -231,8 +231,7 @@ def greatest(values: Floats, facts: Numbers, count: int) -> Numbers:
     """The places of the greatest values, the greatest first; of equals, that of the older fact."""
     least = np.partition(values, -count)[-count] if len(values) > count else -np.inf
     places = np.flatnonzero(values >= least)
-    order: Numbers = places[np.lexsort((facts[places], -values[places]))[:count]]
-    return order
+    return places[np.lexsort((facts[places], -values[places]))[:count]]
 
 
 MAX_SUPPORTED = 500
@@ -432,9 +431,8 @@ class Adaptive:
 
     def proven(self, verdicts: Mapping[int, float]) -> list[int]:
         """Facts that votes for the same question make candidates, however relevant they are."""
-        facts = np.fromiter(verdicts, np.int64, len(verdicts))
-        values = np.fromiter(verdicts.values(), np.float64, len(verdicts))
-        best: list[int] = facts[greatest(np.maximum(values, 0), facts, PROVEN)].tolist()
+        facts, values = np.fromiter(verdicts, np.int64), np.fromiter(verdicts.values(), np.float64)
+        best: list[int] = facts[greatest(values, facts, PROVEN)].tolist()
         return [fact for fact in best if verdicts[fact] > 0]
 
     def boost(self, verdict: float, lift: float) -> float:

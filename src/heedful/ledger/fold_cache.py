@@ -79,9 +79,7 @@ class OverallIndex:
 
 
 CACHED_VOTES = 1_000_000  # Votes about facts that are cached, 24 bytes each. The least recently used queries go first.
-
-MAX_REREAD = 100
-"""Facts of a query whose votes are read again one by one, or a tenth of them, if that is more; then all are."""
+MAX_REREAD = 100  # Facts of a query, or a tenth of them if that is more, whose votes are read again one by one.
 
 MAX_DELETED = 10_000
 """Deleted facts that are remembered until cached votes about them go; with more, all cached votes go."""
