@@ -551,9 +551,9 @@ def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int],
         matches, neighbours = contexts.near(asked, workspace.embed([asked])[0])
         similar = {match.query_id: match.similarity for match in matches}
         given_opinions = [
-            opinion._replace(similarity=similar.get(query, 0.0))
+            ledger.opinion(row)._replace(similarity=similar.get(query, 0.0))
             for query, theirs in ledger.of_queries(connection, queries).items()
-            for opinion in theirs
+            for row in theirs
         ]
     numbers_of = {fact: seq for fact, (seq, _) in located.items()}
     return numbers_of, sorted(given_opinions, key=lambda each: each.at), list(neighbours)[:RELATED]

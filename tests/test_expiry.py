@@ -61,7 +61,7 @@ def test_a_fact_is_gone_at_its_end_and_not_before(store: Heedful, clock: ManualC
     clock.advance(hours=1, microseconds=-1)
     assert all(found(store, mode=mode) == [CODE, OFFICE] for mode in MODES)
     assert (store.facts().items[0].expires_at, store.facts().items[1].expires_at) == (end, None)
-    assert store.usefulness_stats().facts_with_signals == store.insight.usefulness().facts_with_signals == 2
+    assert store.usefulness_stats().facts_with_signals == 2
     clock.advance(microseconds=1)
     for mode in MODES:
         assert found(store, mode=mode) == [OFFICE]
@@ -71,9 +71,9 @@ def test_a_fact_is_gone_at_its_end_and_not_before(store: Heedful, clock: ManualC
         assert found(store, mode=mode, where={"a": {"exists": False}}) == [OFFICE]
     assert [each.fact_id for each in store.facts().items] == [office]
     assert store.get_dataset("main_dataset").facts == 1
-    for stats in (store.usefulness_stats(), store.insight.usefulness()):
-        assert (stats.total_facts, stats.facts_with_signals) == (1, 1)
-        assert [each.fact_id for each in stats.most_useful] == [office]
+    stats = store.usefulness_stats()
+    assert (stats.total_facts, stats.facts_with_signals) == (1, 1)
+    assert [each.fact_id for each in stats.most_useful] == [office]
     assert store.fact(code).expires_at == store.fact_history(code).expires_at == end, "it can be looked at by its id"
 
 

@@ -203,43 +203,6 @@ class TestCoverage:
         assert (found.answers.shown, found.answers.share, found.recalls.share) == (0, None, None)
 
 
-class TestUsefulness:
-    def test_it_says_what_the_stats_say(self, store: Heedful, clock: ManualClock) -> None:
-        facts = store.remember([f"fact number {number}" for number in range(6)]).fact_ids
-        for number, fact in enumerate(facts[:4]):
-            kind: SignalType = "helpful" if number < 2 else "not_helpful"
-            for _ in range(number + 1):
-                store.signal(Signal(fact_id=fact, signal_type=kind, query=f"question {number}"))
-        clock.advance(days=10)
-        found, stats = store.insight.usefulness(), store.usefulness_stats()
-        assert found.distribution == stats.distribution
-        assert (found.total_facts, found.facts_with_signals, found.total_signals) == (6, 4, 10)
-        assert found.average_overall_usefulness == pytest.approx(stats.average_overall_usefulness)
-        for ours, theirs in ((found.most_useful, stats.most_useful), (found.least_useful, stats.least_useful)):
-            assert [each.fact_id for each in ours] == [each.fact_id for each in theirs]
-            assert [each.overall_usefulness for each in ours] == pytest.approx(
-                [each.overall_usefulness for each in theirs]
-            )
-
-    def test_a_project_with_other_datasets_says_which(self, store: Heedful) -> None:
-        assert store.insight.usefulness().total_facts == 0
-        store.remember("a fact", dataset="help")
-        with pytest.raises(NotFound, match=r"no dataset 'main_dataset'\. It has: help"):
-            store.insight.usefulness()
-
-    def test_facts_that_help_here_and_hurt_there(self, store: Heedful) -> None:
-        divided, plain = store.remember(["Open from 9 to 5.", "Closed on Sundays."]).fact_ids
-        for _ in range(3):
-            store.signal(Signal(fact_id=divided, signal_type="helpful", query="opening hours of the shop"))
-            store.signal(Signal(fact_id=divided, signal_type="not_helpful", query="telephone support at night"))
-            store.signal(Signal(fact_id=plain, signal_type="helpful", query="opening hours of the shop"))
-        (found,) = store.insight.usefulness().mixed
-        assert found.fact_id == divided
-        assert found.helps.query == "opening hours of the shop"
-        assert found.hurts.query == "telephone support at night"
-        assert found.hurts.score < 0.5 < found.helps.score
-
-
 class TestCache:
     @pytest.fixture
     def asking(self, store: Heedful, tmp_path: Path) -> Heedful:

@@ -335,6 +335,19 @@ def test_comments_teach_what_they_correct_and_nothing_else(store: Heedful, name:
     assert not [each.text for each in learnt if "@" in each.text or "4111" in each.text]
 
 
+@pytest.mark.parametrize(
+    "answer", [WINDOW, f"{WINDOW} [1]", f'"{WINDOW}" [1]', "“you can return a parcel within 30 days” [1]"]
+)
+def test_an_answer_that_quotes_one_fact_is_no_lesson(store: Heedful, answer: str) -> None:
+    store.remember(WINDOW)
+    recalled = store.recall(QUESTION)
+    store.sessions.add_entry("s", QUESTION, answer, recall_id=recalled.recall_id, external_id="a")
+    for author in AUTHORS:
+        store.sessions.rate("a", "up", author=author)
+    done = store.improve()
+    assert (done.learnt, done.signals_added) == ([], 2)
+
+
 def test_personal_data_of_a_question_are_not_learnt(store: Heedful) -> None:
     window, opened = store.remember([WINDOW, OPENED]).fact_ids
     question = f"My number is 0171 2345678. {QUESTION}"

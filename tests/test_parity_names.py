@@ -74,7 +74,6 @@ COMMANDS = {
     "insight.satisfaction": "insight satisfaction",
     "insight.trend": "insight trend",
     "insight.coverage": "insight coverage",
-    "insight.usefulness": "insight usefulness",
     "insight.cache": "insight cache",
     "insight.themes": "insight themes",
     "insight.notes": "insight notes",

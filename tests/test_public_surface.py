@@ -164,7 +164,6 @@ def test_the_methods_of_insight_are_these() -> None:
         "themes",
         "training",
         "trend",
-        "usefulness",
     }
 
 

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from heedful import Heedful, Invalid, NotFound, Signal
 from heedful.model import MODES, Mode
 from heedful.providers.embedding import Embedder, Vectors
 from heedful.testing import ManualClock, WordEmbedder
+from heedful.text.same_question import Calibration
 
 TEXTS = ["red apples grow on trees", "green pears grow on trees", "blue boats float on water", "the red boat leaks"]
 
@@ -121,6 +123,20 @@ def test_words_alone_need_no_model(open_store: Callable[..., Heedful]) -> None:
     model.calls = 0
     assert len(store.recall("pears", mode="lexical")) == 1
     assert model.calls == 0
+
+
+def test_questions_that_are_as_alike_as_one_has_to_be_are_one(open_store: Callable[..., Heedful]) -> None:
+    class Halves:
+        """Each question has a cosine of exactly a half to the others."""
+
+        name, dimensions, calibration = "halves", 4, Calibration(floor=0.25, same=0.5)
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            return np.array([[1, 0, 0, 0] if "shut" in text else [0.5] * 4 for text in texts], np.float32)
+
+    store = open_store(embedding=Halves())
+    helpful(store, store.remember("The gate closes at ten.").fact_ids[0], "when does the gate shut")
+    assert store.recall("when is the gate locked", policy="documented")[0].usefulness_source == "context"
 
 
 def test_an_empty_store_has_no_hits(store: Heedful) -> None:

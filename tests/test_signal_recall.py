@@ -143,6 +143,16 @@ def test_a_fact_may_be_named_by_its_hit(store: Heedful, recall: Recall) -> None:
     assert [kinds(store, hit.fact_id) for hit in recall.hits[:3]] == [{"used": 1}, {"helpful": 1}, {"helpful": 1}]
 
 
+def test_an_answer_says_which_of_the_unnamed_facts_it_used(store: Heedful, recall: Recall) -> None:
+    facts = {hit.text: hit.fact_id for hit in recall}
+    result = store.signal_recall(recall, helpful=[facts["apples are red"]], answer="Apples are green.")
+    given = {(signal.fact_id, signal.signal_type) for signal in result.signals}
+    assert given == {
+        *((facts["apples are red"], "helpful"), (facts["apples are green"], "used")),
+        *((facts[text], "ignored") for text in TEXTS[2:]),
+    }
+
+
 def test_the_signals_of_an_empty_recall_are_none(store: Heedful) -> None:
     empty = store.recall("anything").recall_id
     result = store.signal_recall(empty, answer="Nobody knows.")

@@ -151,6 +151,31 @@ class TestOfADataset:
         assert store.usefulness_stats().total_signals == 0
         assert store.usefulness_stats("second").total_signals == 1
 
+    def test_a_project_with_other_datasets_says_which(self, store: Heedful) -> None:
+        assert store.usefulness_stats().total_facts == 0
+        store.remember("a fact", dataset="help")
+        with pytest.raises(NotFound, match=r"no dataset 'main_dataset'\. It has: help"):
+            store.usefulness_stats()
+
+    def test_facts_that_help_here_and_hurt_there(self, store: Heedful) -> None:
+        divided, plain = store.remember(["Open from 9 to 5.", "Closed on Sundays."]).fact_ids
+        for _ in range(3):
+            store.signal(Signal(fact_id=divided, signal_type="helpful", query="opening hours of the shop"))
+            store.signal(Signal(fact_id=divided, signal_type="not_helpful", query="telephone support at night"))
+            store.signal(Signal(fact_id=plain, signal_type="helpful", query="opening hours of the shop"))
+        (found,) = store.usefulness_stats().mixed
+        assert found.fact_id == divided
+        assert found.helps.query == "opening hours of the shop"
+        assert found.hurts.query == "telephone support at night"
+        assert found.hurts.score < 0.5 < found.helps.score
+
+    def test_a_fact_that_was_disliked_once_for_a_question_hurts_there(self, store: Heedful) -> None:
+        divided = store.remember("Open from 9 to 5.").fact_ids[0]
+        give(store, divided, "helpful", "opening hours of the shop")
+        give(store, divided, "not_helpful", "telephone support at night")
+        (found,) = store.usefulness_stats().mixed
+        assert found.hurts.score == 0.4
+
     @pytest.mark.slow
     def test_only_active_facts_count(self, any_store: str, clock: ManualClock) -> None:
         with heedful.open(any_store, clock=clock, embedding=WordEmbedder()) as store:
@@ -165,15 +190,14 @@ class TestOfADataset:
             correction = store.supersede(corrected, "closed at 7")
             store.forget([forgotten])
             clock.advance(hours=1)
-            for stats in (store.usefulness_stats(), store.insight.usefulness()):
-                assert (stats.total_facts, stats.facts_with_signals, stats.total_signals) == (3, 1, 6)
-                assert sum(stats.distribution.values()) == 1
-                assert [each.fact_id for each in stats.most_useful] == [kept]
-                assert [each.fact_id for each in stats.least_useful] == [kept]
-            assert store.usefulness_stats().queries == 2
-            assert [each.fact_id for each in store.insight.usefulness().mixed] == [kept]
+            stats = store.usefulness_stats()
+            assert (stats.total_facts, stats.facts_with_signals, stats.total_signals) == (3, 1, 6)
+            assert sum(stats.distribution.values()) == 1
+            assert [each.fact_id for each in stats.most_useful] == [kept]
+            assert [each.fact_id for each in stats.least_useful] == [kept]
+            assert [each.fact_id for each in stats.mixed] == [kept]
+            assert stats.queries == 2
 
             store.retract(correction.event_id)
-            for stats in (store.usefulness_stats(), store.insight.usefulness()):
-                assert (stats.facts_with_signals, stats.total_signals) == (2, 13)
-            assert store.usefulness_stats().queries == 3
+            stats = store.usefulness_stats()
+            assert (stats.facts_with_signals, stats.total_signals, stats.queries) == (2, 13, 3)

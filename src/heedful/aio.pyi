@@ -209,7 +209,6 @@ from heedful.model import (
     TrainingExport,
     TrainingPage,
     Trend,
-    UsefulnessReport,
     UsefulnessStats,
 )
 
@@ -417,7 +416,8 @@ class AsyncHeedful(_Awaiting):
         It lists the newest 1,000 signals; `event_count` says how many there are."""
 
     async def usefulness_stats(self, dataset: DatasetName = DEFAULT_DATASET) -> UsefulnessStats:
-        """The usefulness of a dataset: totals, distribution, and the facts at both ends."""
+        """How useful the facts of a dataset are: totals, the distribution, the most and least useful, and those that
+        help in one context and hurt in another."""
 
     async def replay(
         self,
@@ -718,10 +718,6 @@ class AsyncInsight(_Awaiting):
         self, *, since: Moment | None = None, until: Moment | None = None, dataset: DatasetName | None = None
     ) -> Coverage:
         """How much of what was shown in this time was rated until now: answers, executions and recalls."""
-
-    async def usefulness(self, dataset: DatasetName = DEFAULT_DATASET) -> UsefulnessReport:
-        """How useful the facts of a dataset are: the distribution, the most and the least useful ones, and those that
-        help in one context and hurt in another."""
 
     async def cache(
         self, *, since: Moment | None = None, until: Moment | None = None, limit: Limit = 20

@@ -304,7 +304,6 @@ def all_handlers() -> Mapping[str, Handler]:
             "insight.satisfaction": satisfaction.satisfaction,
             "insight.trend": satisfaction.trend,
             "insight.coverage": counting.coverage,
-            "insight.usefulness": satisfaction.usefulness,
             "insight.cache": counting.cache_report,
             "insight.themes": notes.list_themes,
             "insight.notes": notes.list_notes,

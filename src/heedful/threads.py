@@ -80,7 +80,7 @@ class ProcessorTime:
         this_thread.time = self
 
     def end(self) -> None:
-        """What the thread takes from now on is not counted."""
+        """Stops counting the time of the thread."""
         self._ended = time.clock_gettime(self._clock)
 
     def seconds(self) -> float:

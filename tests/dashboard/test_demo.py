@@ -159,7 +159,7 @@ def test_the_first_item_to_review_was_not_asked_without_feedback(store: Heedful)
 
 def test_ratings_of_executions_are_in_no_dataset(visitor: TestClient) -> None:
     page = text(visitor, "overview?by=dataset")
-    assert "executions and sessions" in page
+    assert "SQL, sessions" in page
     assert " none " not in page
 
 

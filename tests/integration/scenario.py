@@ -516,8 +516,6 @@ def ratings(life: Life) -> None:
     mistyped("insight.trend", over="year")
     call("insight.coverage")
     refused("insight.coverage", dataset="nothing")
-    call("insight.usefulness")
-    refused("insight.usefulness", "nothing")
     call("insight.cache", limit=3)
     call("insight.themes")
     call("insight.notes", by="variant")

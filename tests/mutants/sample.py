@@ -43,7 +43,15 @@ SUBJECTS = (
     *("unit/test_*", "security/test_guard*", "security/test_feedback_trust*", "test_adaptive*", "test_answers_after*"),
     *("test_authors*", "test_cache*", "test_chat*", "test_entry_feedback*", "test_erasure*", "test_execution*"),
     *("test_exp[il]*", "test_external_ids*", "test_fact_history*", "test_fold_properties*", "test_forget*", "test_g*"),
-    *("test_improve*", "test_isolation*", "test_loop*", "test_opinion_properties*", "test_rec*", "test_related*"),
+    *(
+        "test_improve*",
+        "test_insight*",
+        "test_isolation*",
+        "test_loop*",
+        "test_opinion_properties*",
+        "test_rec*",
+        "test_related*",
+    ),
     *("test_rem*", "test_replay*", "test_retract*", "test_satisfaction*", "test_session_feedback*", "test_signal*"),
     *("test_sta*", "test_strengths*", "test_supersede*", "test_tallies*", "test_where*"),
 )
@@ -86,6 +94,8 @@ class Mutant:
     start: int
     stop: int
     new: str
+    uses: tuple[int, ...]
+    """Where the file uses the constant whose value this is a part of."""
 
     @property
     def name(self) -> str:
@@ -107,7 +117,11 @@ def mutants(file: Path) -> Iterator[Mutant]:
     starts = [0]
     for text in content.splitlines(keepends=True):
         starts.append(starts[-1] + len(text))
-    for node in ast.walk(ast.parse(content)):
+    tree = ast.parse(content)
+    uses = {
+        id(node): lines for statement in tree.body if (lines := _uses(tree, statement)) for node in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
         for operator, before, after in _operands(node):
             if type(operator) not in SWAPS:
                 continue
@@ -120,7 +134,17 @@ def mutants(file: Path) -> Iterator[Mutant]:
             if len(found) == 1:
                 start = first + found[0].start()
                 line = content.count(b"\n", 0, start) + 1
-                yield Mutant(file, line, start, first + found[0].end(), new)
+                yield Mutant(file, line, start, first + found[0].end(), new, uses.get(id(node), ()))
+
+
+def _uses(tree: ast.Module, statement: ast.stmt) -> tuple[int, ...]:
+    """The lines that use the names which a statement gives to values."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return ()
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    names = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    return tuple(sorted({node.lineno for node in found if node.id in names}))
 
 
 def _operands(node: ast.AST) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
@@ -134,12 +158,14 @@ def _operands(node: ast.AST) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
 
 
 def executing(data: CoverageData, sizes: Counter[str], mutant: Mutant) -> list[str]:
-    """The tests that execute the line of a mutant, those that execute little first: they are quick and about it.
+    """The tests that execute the line of a mutant, or use its constant. Those that execute little come first: they are
+    quick, and about this line.
 
     Where they are few, those that execute the file follow: a line may be executed when its file is loaded, and an
     expression of several lines counts as one of them."""
     contexts = data.contexts_by_lineno(str(mutant.file))
-    found = set(map(_test, contexts.get(mutant.line, []))) - {""}
+    lines = (contexts.get(line, []) for line in (mutant.line, *mutant.uses))
+    found = set(map(_test, chain(*lines))) - {""}
     others = set(map(_test, chain(*contexts.values()))) - {""} if len(found) < FIRST else set()
     return sorted(found | others, key=lambda test: (test not in found, sizes[test], test))[:MOST]
 

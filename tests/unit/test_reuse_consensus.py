@@ -285,3 +285,20 @@ def test_words_that_add_to_what_is_asked_are_never_optional(asked: str) -> None:
     made = Evidence("sqlite", known, proven)
     verdicts = choose(Question(asked, known, NOW), proven, evidence=made)
     assert {verdict.decision for verdict in verdicts} == {"refuse"}
+
+
+@pytest.mark.parametrize(
+    ("towns", "decision"), [("York Bath Leeds York", "rebind"), ("York Bath York Bath", "refuse")], ids=["three", "two"]
+)
+def test_three_values_settle_an_ambiguous_one_in_words_that_mean_the_same(towns: str, decision: str) -> None:
+    # "Hull" is a town, and the name of a dish.
+    known = Known({**NAMES, ("shop", "town"): list(TOWNS), ("dish", "name"): ["soup", "Hull"]})
+    words = ["to visit", "to visit", "that you can visit", "one may visit"]
+    proven = [
+        ProvenQuery(place, f"open shops {said} in {town}", SHOPS.format(town), NOW, frozenset((author,)))
+        for place, (said, town, author) in enumerate(zip(words, towns.split(), "abcd", strict=True))
+    ]
+    made = Evidence("sqlite", known, proven)
+    verdict = choose(Question("visit open Hull shops", made.values, NOW), proven, evidence=made)[0]
+    assert verdict.decision == decision
+    assert decision == "rebind" or verdict.gate == "kind"

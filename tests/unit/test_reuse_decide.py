@@ -208,6 +208,30 @@ def test_last_month_may_be_asked_again_when_the_sql_follows_the_clock() -> None:
     assert verdict("sales last year", "sales last month", sql).gate == "relative_dates"
 
 
+@pytest.mark.parametrize(("digits", "decision"), [(98, "rebind"), (99, "refuse")])
+def test_a_number_has_a_hundred_characters_at_most(digits: int, decision: str) -> None:
+    question, sql = "cities with more than {} people", "SELECT name FROM city WHERE population > 5"
+    made = verdict(question.format(f"0.{'9' * digits}"), question.format(5), sql)
+    assert made.decision == decision
+    assert decision == "rebind" or made.reason.endswith("9” is not a number.")
+
+
+@pytest.mark.parametrize("question", ["Is Texas?", "Has Texas?", "Was Texas the largest?"])
+def test_a_question_that_ends_before_its_noun_is_the_same_as_itself(question: str) -> None:
+    assert verdict(question, question, CITIES).decision == "serve"
+    assert verdict(question.replace("Texas", "Ohio"), question, CITIES).decision == "refuse"
+
+
+@pytest.mark.parametrize(
+    ("asked", "proven", "which"),
+    [("sales last month", "sales", "question you asked"), ("sales", "sales last month", "proven question")],
+)
+def test_a_period_that_only_one_question_names_is_said(asked: str, proven: str, which: str) -> None:
+    made = verdict(asked, proven, "SELECT SUM(amount) FROM sales")
+    assert (made.decision, made.gate) == ("refuse", "relative_dates")
+    assert made.reason.startswith(f"Only the {which} names “last month” (")
+
+
 def test_what_is_so_now_may_be_asked_at_any_time_unless_the_sql_names_a_date() -> None:
     question = "which customers are currently open"
     assert verdict(question, question, STATUS, now=JUNE, proven_at=MAY).decision == "serve"

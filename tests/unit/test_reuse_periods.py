@@ -256,6 +256,20 @@ def test_words_that_follow_the_clock_are_bound_from_it(
         assert condition_of(made) not in (condition, None)
 
 
+@pytest.mark.parametrize(
+    ("condition", "decision"),
+    [
+        ("strftime('%m-%d', day) = '03-05'", "serve"),
+        ("strftime('%m-%d', day) = '06-09'", "refuse"),
+        ("day LIKE 'March 5%'", "serve"),
+        ("day LIKE 'June 9%'", "refuse"),
+    ],
+)
+def test_a_day_of_any_year_is_served_if_the_question_names_it(condition: str, decision: str) -> None:
+    question = VISITS.format("on March 5th")
+    assert verdict(question, question, condition).decision == decision
+
+
 def test_sql_of_another_day_serves_the_days_between_as_long_as_they_are_the_same() -> None:
     question = VISITS.format("last month")
     condition = "day >= '2026-10-01' AND day < '2026-11-01'"
@@ -280,6 +294,12 @@ def test_sql_of_another_day_serves_the_days_between_as_long_as_they_are_the_same
             "in Q1 2025",
             "day >= '2026-10-01' AND day < '2026-11-01'",
             "day >= '2025-01-01' AND day < '2025-04-01'",
+        ),
+        (
+            "in Q1 2025",
+            "in Q2 2024",
+            "strftime('%Y', day) = '2025' AND strftime('%m', day) IN ('01', '02', '03')",
+            "strftime('%Y', day) = '2024' AND strftime('%m', day) IN ('04', '05', '06')",
         ),
         ("on Monday", "on Tuesday", "day = '2026-11-16'", "day = '2026-11-24'"),
         ("on Monday", "on March 1st 2025", "day = '2026-11-16'", "day = '2025-03-01'"),

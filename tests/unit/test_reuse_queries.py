@@ -146,6 +146,7 @@ def test_other_spellings_of_one_statement_are_equal(one: str, other: str) -> Non
             "SELECT x FROM a WHERE i IN (SELECT i FROM b WHERE y = 1)",
             "SELECT x FROM a WHERE i IN (SELECT i FROM b WHERE b.y = 1)",
         ),
+        ("SELECT count(*) FROM a, b", "SELECT count(*) FROM a, c"),
     ],
 )
 def test_what_may_mean_something_else_is_not_equal(one: str, other: str) -> None:

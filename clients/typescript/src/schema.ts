@@ -1351,7 +1351,7 @@ export interface NewMessage {
 
 /** Something that was rated well and is gone on purpose, or is no fault of the change. */
 export interface NotCompared {
-  /** What was rated: `question`, `answer` or `execution`. */
+  /** The kind of thing that was rated: `question`, `answer` or `execution`. */
   kind: "question" | "answer" | "execution";
   /** The question. */
   question: string;
@@ -1473,7 +1473,7 @@ export interface RankedFact {
   signal_count: number;
 }
 
-/** What became of a rating. In Python, it is true if the rating is stored. */
+/** The status of a rating. In Python, it is true if the rating is stored. */
 export interface RatingResult {
   /** `waiting` for an answer with this id, which may still come; `refused` by a feedback hook. */
   status: "stored" | "waiting" | "refused";
@@ -1603,9 +1603,9 @@ export interface RegressGroup {
   change: number;
 }
 
-/** What a change would do to the questions that people rated well. */
+/** The effect of a change on the questions that people rated well. */
 export interface RegressReport {
-  /** What is compared with the store as it is. */
+  /** The change that is compared with the store as it is. */
   candidate: string;
   /** How many different questions were rated well. */
   rated: number;
@@ -1635,7 +1635,7 @@ export interface RegressReport {
   is_worse: boolean;
   /** The questions that get worse, worst first; at most 100. */
   worst: Regression[];
-  /** What is gone on purpose, at most 100 of them. */
+  /** The rated things that are gone on purpose; at most 100 are listed. */
   not_compared: NotCompared[];
   /** How many those are. */
   retired: number;
@@ -1683,7 +1683,7 @@ export interface RegressRequest {
 
 /** A question that would get worse. */
 export interface Regression {
-  /** What was rated: `question`, `answer` or `execution`. */
+  /** The kind of thing that was rated: `question`, `answer` or `execution`. */
   kind: "question" | "answer" | "execution";
   /** The question. */
   question: string;
@@ -1700,7 +1700,7 @@ export interface Regression {
   change: number;
   /** The facts that helped. */
   facts: HelpfulFact[];
-  /** What comes first now, the answer, or the result. */
+  /** The first fact, the answer or the result as it is now. */
   before: string | null;
   /** The same with the change. */
   after: string | null;
@@ -2370,7 +2370,7 @@ export interface Themes {
   other: number;
 }
 
-/** What training data consist of, and how they were made. */
+/** The contents of training data, and how they were created. */
 export interface TrainingData {
   /** Which training they are for. */
   format: "kto" | "dpo" | "sft" | "triplets" | "text2sql" | "evals";
@@ -2456,28 +2456,6 @@ export interface UsedFact {
   links: string[];
 }
 
-/** How useful the facts of a dataset are; usefulness is decayed to now. */
-export interface UsefulnessReport {
-  /** The dataset. */
-  dataset: string;
-  /** How many active facts there are: superseded and expired facts don't count. */
-  total_facts: number;
-  /** How many active facts have signals. */
-  facts_with_signals: number;
-  /** How many signals count. */
-  total_signals: number;
-  /** Over the facts that have signals. */
-  average_overall_usefulness: number | null;
-  /** Facts with signals by overall usefulness, in ten bins from "0.0-0.1" to "0.9-1.0". */
-  distribution: Record<string, number>;
-  /** The ten facts with the highest scores. */
-  most_useful: RankedFact[];
-  /** The ten facts with the lowest scores. */
-  least_useful: RankedFact[];
-  /** Facts that help in one context and hurt in another. */
-  mixed: MixedFact[];
-}
-
 /** The signals of one dataset; usefulness is decayed to now. */
 export interface UsefulnessStats {
   /** The dataset. */
@@ -2498,6 +2476,8 @@ export interface UsefulnessStats {
   most_useful: RankedFact[];
   /** The ten facts with the lowest scores. */
   least_useful: RankedFact[];
+  /** Facts that help in one context and hurt in another. */
+  mixed: MixedFact[];
   /** Different queries that have signals. */
   queries: number;
 }
@@ -2659,11 +2639,6 @@ export interface InsightCoverageRequest {
   /** Only facts shown before the end of this day. */
   until?: string;
   /** Only facts of this dataset. */
-  dataset?: string;
-}
-
-export interface InsightUsefulnessRequest {
-  /** The dataset. */
   dataset?: string;
 }
 
@@ -3088,12 +3063,6 @@ export interface InsightMethods {
    * Needs the scope `read`.
    */
   coverage(fields?: InsightCoverageRequest, options?: CallOptions): Promise<Coverage>;
-  /**
-   * How useful the facts of a dataset are: the distribution, the most and the least useful ones, and those that help in one context and hurt in another.
-   *
-   * Needs the scope `read`.
-   */
-  usefulness(fields?: InsightUsefulnessRequest, options?: CallOptions): Promise<UsefulnessReport>;
   /**
    * Counts the decisions of the execution cache by reason, and lists the newest.
    *
@@ -3752,7 +3721,7 @@ export interface Heedful {
    */
   forget(fields?: ForgetRequest, options?: ChangeOptions): Promise<ForgetResult>;
   /**
-   * The usefulness of a dataset: totals, distribution, and the facts at both ends.
+   * How useful the facts of a dataset are: totals, the distribution, the most and least useful, and those that help in one context and hurt in another.
    *
    * Needs the scope `read`.
    */
@@ -3911,7 +3880,6 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "insight.satisfaction": {"method":"GET","path":"{project}/insight/satisfaction","places":[],"fields":"query"},
   "insight.trend": {"method":"GET","path":"{project}/insight/trend","places":[],"fields":"query"},
   "insight.coverage": {"method":"GET","path":"{project}/insight/coverage","places":[],"fields":"query"},
-  "insight.usefulness": {"method":"GET","path":"{project}/insight/usefulness","places":[],"fields":"query"},
   "insight.cache": {"method":"GET","path":"{project}/insight/cache","places":[],"fields":"query"},
   "insight.themes": {"method":"GET","path":"{project}/insight/themes","places":[],"fields":"query","slow":true},
   "insight.notes": {"method":"GET","path":"{project}/insight/notes","places":[],"fields":"query","slow":true},

@@ -63,11 +63,6 @@ class Insight(Namespace, name="insight"):
     ) -> m.Coverage:
         """How much of what was shown in this time was rated until now: answers, executions and recalls."""
 
-    @call("GET", "/insight/usefulness")
-    def usefulness(self, dataset: t.DatasetName = m.DEFAULT_DATASET) -> m.UsefulnessReport:
-        """How useful the facts of a dataset are: the distribution, the most and the least useful ones, and those that
-        help in one context and hurt in another."""
-
     @call("GET", "/insight/cache")
     def cache(
         self,

@@ -233,7 +233,8 @@ class Memory(Namespace, name=""):
 
     @call("GET", "/stats/usefulness")
     def usefulness_stats(self, dataset: t.DatasetName = m.DEFAULT_DATASET) -> m.UsefulnessStats:
-        """The usefulness of a dataset: totals, distribution, and the facts at both ends."""
+        """How useful the facts of a dataset are: totals, the distribution, the most and least useful, and those that
+        help in one context and hurt in another."""
 
     @call("POST", "/replay", repeatable=True, slow=True)
     def replay(

@@ -1,2 +1,2 @@
-"""What people rated well, as a suite of tests: the questions, the facts, answers and executions that they proved, and
+"""Good ratings as a suite of tests: the questions, the facts, answers and executions that they proved, and
 whether a change keeps them."""

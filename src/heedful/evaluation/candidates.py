@@ -1,4 +1,4 @@
-"""What rated questions are asked of: the store as it is, and the store as it would be. Nothing is written into it."""
+"""Opens the two stores that rated questions are put to: the store as it is, and as it would be. Nothing is written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from heedful.workspace import Workspace
 __all__ = ["copied", "display_name", "other_store"]
 
 COPIED = ("project", "dataset", "query", "fact", "event")
-"""What recalls depend on. Conversations and executions are not copied."""
+"""The tables that recalls depend on. Conversations and executions are not copied."""
 
 Report = Callable[[int, int], object]
 

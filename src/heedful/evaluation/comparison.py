@@ -1,4 +1,4 @@
-"""What a change does to one rated question, and to all of them. Pure."""
+"""The effect of a change on one rated question, and on all of them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people said was good, read from the ledger: the facts that helped with a question, answers, and executions.
+"""Reads good ratings from the ledger: the facts that helped with a question, answers, and executions.
 
 Each author has one vote about a thing, the last one they gave that was not retracted. Nothing is written."""
 
@@ -112,7 +112,7 @@ class RatedQuestion:
 
 
 class Correction(NamedTuple):
-    """What an author says that an answer should say."""
+    """The text that an answer should have, by one author."""
 
     author: Author
     text: str

@@ -70,7 +70,7 @@ class Asked:
     entry: EntryRow | None = None
     """The newest answer that was rated well."""
     correction: tuple[str, str] | None = None
-    """What an answer said, and the newest correction of it."""
+    """The text of an answer, and the newest correction of it."""
     by_answer: bool = True
     """Whether its facts are known from answers alone."""
     execution: RatedExecution | None = None
@@ -115,7 +115,7 @@ def regress(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is tried."""
+    """A change to try."""
 
     policy: PolicyName | None
     weight: float | None
@@ -157,7 +157,7 @@ class Change:
 
     @contextmanager
     def opened(self, base: Workspace, report: Progress | None) -> Iterator[Workspace]:
-        """What is asked instead of the store as it is."""
+        """The store with the change, which is asked as well."""
         embedder = None
         if self.embedding is not None:
             embedder = configured_embedder(settings.load(), self.embedding)
@@ -174,7 +174,7 @@ class Change:
 def _asked(
     space: ExecutionSpace, base: Workspace, period: Period, *, with_executions: bool, answers: bool
 ) -> list[Asked]:
-    """What was rated well, a question of a dataset once."""
+    """The questions that were rated well, each once for a dataset."""
     by_question: dict[tuple[str, str], Asked] = {}
     refused: dict[tuple[str, str], set[str]] = defaultdict(set)
 
@@ -405,7 +405,7 @@ class _Run:
         )
 
     def _worst(self, vectors: Vectors, other: Workspace) -> list[Regression]:
-        """What gets worse, worst first, with the reasons."""
+        """The questions that get worse, worst first, with the reasons."""
         worse = [place for place, one in enumerate(self._compared) if one.is_worse]
         worse.sort(key=lambda place: (self._compared[place].change, self._compared[place].question))
         return [

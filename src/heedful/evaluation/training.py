@@ -142,8 +142,8 @@ class Need:
 
     @property
     def corrections(self) -> list[tuple[Taught, list[str]]]:
-        """What most of those say who correct a fact for a question, and the answers that are wrong for it. An answer
-        that most people call right needs no correction."""
+        """The correction of a fact that most authors give for a question, and the answers that are wrong for it. An
+        answer that most people call right needs no correction."""
         found = []
         for words, things in self._things["correction"].items():
             good = {answer.text for answer in self.about("answer", words) if answer.votes.is_good}

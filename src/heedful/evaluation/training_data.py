@@ -208,7 +208,7 @@ def _lines(space: ExecutionSpace, request: Request) -> Lines:
 
 
 def _state(connection: Connection, space: ExecutionSpace) -> list[Any]:
-    """What changes with everything that lines are made from."""
+    """A value that changes with everything that lines are made from."""
     project = scopes.project_id(connection, space.workspace.project)
     known = select(connectors.c.id, connectors.c.name, connectors.c.fingerprint).order_by(connectors.c.seq)
     statements = [
@@ -269,7 +269,7 @@ def _finished(
 
 
 class _Reader:
-    """What people rated in a project, as things that were shown for a question."""
+    """Reads the ratings of a project, as things that were shown for a question."""
 
     def __init__(self, space: ExecutionSpace, request: Request) -> None:
         self._space = space

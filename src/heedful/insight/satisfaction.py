@@ -9,18 +9,12 @@ from itertools import combinations
 from typing import Any
 
 from heedful import model as m
-from heedful.api import checks
 from heedful.clock import DAY
-from heedful.errors import Invalid, no_dataset, quoted
+from heedful.errors import Invalid, quoted
 from heedful.insight.counting import DERIVED, MAX_VALUES, OUTCOMES, InsightSpace, decode_tag, too_many
-from heedful.ledger import opinion_reports
-from heedful.ledger.opinion_reports import BINS
 from heedful.ledger.tallies import TallyCounts, TallyQuery
-from heedful.memory.fact_stats import MAX_RANKED, fact_stats
 from heedful.statistics.rates import probability_best, probability_better, stopping, wilson
-from heedful.storage import facts, scopes
-from heedful.storage.rows import AnyRow, to_model
-from heedful.workspace import Workspace
+from heedful.storage.rows import to_model
 
 DEFAULT_FACETS: tuple[m.Facet, ...] = ("dataset", "model")
 """The facets of opinions that somebody has chosen."""
@@ -193,52 +187,3 @@ def _total(lines: dict[str | None, dict[int, TallyCounts]]) -> m.Variant:
 
 def _point(start: int, line: TallyCounts) -> m.TrendPoint:
     return to_model(m.TrendPoint, variant(None, line), start=day(start))
-
-
-HELPFUL_FROM, HARMFUL_TO = 0.6, 0.4
-"""A fact helps in a context from the first usefulness on, and hurts up to the second."""
-
-
-NO_DATASET = -1
-"""The number that stands for the dataset of a project without data."""
-
-
-def usefulness(space: InsightSpace, dataset: str) -> m.UsefulnessReport:
-    checks.name("dataset", dataset)
-    workspace, now = space.workspace, space.workspace.now()
-    with workspace.read() as connection:
-        number = workspace.dataset(connection, dataset)
-        names = list(scopes.dataset_names(connection).values())
-        if number is None and names:
-            raise no_dataset(workspace.project, dataset, names)
-        number = NO_DATASET if number is None else number
-        bins, rated, mean, signals = opinion_reports.usefulness(connection, number, now)
-        best = opinion_reports.ranked(connection, number, now, MAX_RANKED, best=True)
-        worst = opinion_reports.ranked(connection, number, now, MAX_RANKED, best=False)
-        divided = opinion_reports.mixed(connection, number, now, HARMFUL_TO, HELPFUL_FROM, MAX_RANKED * 2)
-        total = facts.count(connection, number, now)
-    mixed = [fact for fact_id in divided if (fact := _mixed(workspace, fact_id)) is not None]
-    return m.UsefulnessReport(
-        dataset=dataset,
-        total_facts=total,
-        facts_with_signals=rated,
-        total_signals=signals,
-        average_overall_usefulness=mean if rated else None,
-        distribution={f"{bin / BINS:.1f}-{(bin + 1) / BINS:.1f}": bins.get(bin, 0) for bin in range(BINS)},
-        most_useful=[_ranked(row) for row in best],
-        least_useful=[_ranked(row) for row in worst],
-        mixed=mixed[:MAX_RANKED],
-    )
-
-
-def _mixed(workspace: Workspace, fact_id: str) -> m.MixedFact | None:
-    """A fact about which queries disagree, if its contexts do, too."""
-    stats = fact_stats(workspace, fact_id)
-    ordered: list[m.ContextScore] = sorted(stats.contexts, key=lambda context: context.score)
-    if len(ordered) < 2 or ordered[0].score > HARMFUL_TO or ordered[-1].score < HELPFUL_FROM:
-        return None
-    return to_model(m.MixedFact, stats, fact_id=fact_id, helps=ordered[-1], hurts=ordered[0])
-
-
-def _ranked(row: AnyRow) -> m.RankedFact:
-    return m.RankedFact(fact_id=row.id, text=row.text, overall_usefulness=row.score, signal_count=row.signals)

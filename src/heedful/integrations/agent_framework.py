@@ -63,7 +63,7 @@ class HeedfulProvider(ContextProvider):
 
 
 def _question(messages: list[Message]) -> str | None:
-    """What the user said last; None if they only approved of a call, or a tool's result is all there is."""
+    """The last words of the user; None if they only approved of a call, or a tool's result is all there is."""
     for message in reversed(messages):
         if message.role == "user" and all(content.type != "function_approval_response" for content in message.contents):
             return message.text

@@ -202,7 +202,7 @@ def _entry(hit: Hit, recall_id: str) -> MemoryEntry:
 
 
 def _question(context: InvocationContext) -> str:
-    """What the user said; if they only approved of a call, what they said last before."""
+    """The words of the user; if they only approved of a call, their last words before it."""
     content = context.user_content
     if content is None or any(part.function_response for part in content.parts or ()):
         said = [_text(event.content) for event in context.session.events if event.author == "user"]

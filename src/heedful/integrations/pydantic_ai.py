@@ -52,7 +52,7 @@ class HeedfulCapability(AbstractCapability[Any]):
 
 
 def _question(ctx: RunContext[Any]) -> str:
-    """What the user said, or said last where a run goes on without another word."""
+    """The words of the user, or their last ones if a run goes on without another word."""
     prompt: Any = ctx.prompt
     if prompt is None:
         requests = [message for message in ctx.messages if isinstance(message, ModelRequest)]

@@ -125,7 +125,7 @@ class HeedfulMemoryStore(MemoryStore):
 
 
 def _question(messages: list[Message]) -> str:
-    """What the user said last; results of tools are no words of theirs."""
+    """The last words of the user, which results of tools are not."""
     for message in reversed(messages):
         if message["role"] == "user" and not any("toolResult" in block for block in message["content"]):
             return _text(message)

@@ -21,7 +21,7 @@ ONLY = "only"
 
 
 class ToolOptions(TypedDict, total=False):
-    """What tools take besides the memory."""
+    """The options of tools, besides the memory."""
 
     dataset: Scoped[str]
     top_k: int
@@ -123,7 +123,7 @@ def metadata_for(where: Metadata | None) -> Metadata:
 
 
 def _value(name: str, condition: Any) -> Any:
-    """What a fact has that passes a condition and is nobody else's."""
+    """The value of a fact that passes a condition and belongs to nobody else."""
     choices = condition.get(ONLY) if isinstance(condition, Mapping) and set(condition) == {ONLY} else condition
     value = choices[0] if isinstance(choices, list) and len(choices) == 1 else choices
     if "." in name or not isinstance(value, str | int | float | bool):

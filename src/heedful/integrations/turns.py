@@ -86,7 +86,7 @@ Scoped: TypeAlias = Value | Callable[[Any], Value]
 
 
 class RunOptions(TypedDict, total=False):
-    """What adapters take besides the memory and the session."""
+    """The options of adapters, besides the memory and the session."""
 
     dataset: Scoped[str]
     top_k: int
@@ -99,7 +99,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class Options(RunOptions, total=False):
-    """What adapters take besides the memory."""
+    """The options of adapters, besides the memory."""
 
     session_id: Scoped[str | None]
     """The session, in place of the framework's conversation."""
@@ -118,7 +118,7 @@ class Memories:
 
 
 class Runs:
-    """What is known of the runs that are followed, by key. Threads may share it; the oldest are forgotten, and those
+    """The state of the runs that are followed, by key. Threads may share it; the oldest are forgotten, and those
     that didn't end within so many seconds."""
 
     def __init__(self, seconds: float = inf, most: int = 1_000) -> None:
@@ -139,7 +139,7 @@ class Runs:
 
 
 class _Connection:
-    """What all adapters of a memory share, some of which are made for each run: a limit of each would be none."""
+    """The limits that all adapters of a memory share; as some are made for each run, a limit of each would be none."""
 
     def __init__(self, threads: int = 1, late: int = 1, pause: float | None = None, memory: str = "") -> None:
         self._about = memory and f" ({memory})"

@@ -170,7 +170,7 @@ class HeedfulAgentMemory(AgentMemory):
         return scoped(self._options, user)
 
     def _execution(self, memory_id: str, user: User) -> Execution:
-        """What was saved for the user or for everybody."""
+        """The execution, if it was saved for the user or for everybody."""
         found = self._memory.executions.get(memory_id)
         if found.audience not in (None, self._scope(user)["audience"]):
             raise _no_memory(memory_id)
@@ -240,7 +240,7 @@ class HeedfulAgentMemory(AgentMemory):
 
 
 class Correction(BaseModel):
-    """What the tool takes."""
+    """A correction of SQL."""
 
     wrong_sql: str = Field(description="The SQL that was wrong, as it was found or saved")
     sql: str = Field(description="The SQL that is right")

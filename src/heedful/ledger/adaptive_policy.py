@@ -45,10 +45,15 @@ class FactVotes(NamedTuple):
     """How many authors rated it so."""
 
 
+def balance(kind: str, confidence: float, rank: int | None) -> float:
+    """The weight of an opinion before age: for a fact, or less than 0 against it."""
+    weight = confidence / (rank or 1) if kind == "ignored" else confidence
+    return weight if kind in POSITIVE else -weight
+
+
 def mass(opinion: Opinion) -> float:
-    """The weight of an opinion before age."""
-    is_biased = opinion.signal_type == "ignored" and opinion.rank is not None
-    return opinion.confidence / (opinion.rank or 1) if is_biased else opinion.confidence
+    """The weight of an opinion before age, whatever its side."""
+    return abs(balance(opinion.signal_type, opinion.confidence, opinion.rank))
 
 
 def vote(opinions: Sequence[Opinion]) -> Opinion | None:
@@ -78,20 +83,11 @@ def _is_for(opinion: Opinion) -> bool:
 def votes_per_fact(opinions: Iterable[Opinion]) -> dict[int, FactVotes]:
     """The votes about each fact, by the opinions of one question, which come in the order they were given. The program,
     which has no name, is one author."""
-    by_fact: dict[int, list[Opinion]] = defaultdict(list)
+    by_voter: dict[int, dict[str | None, list[Opinion]]] = defaultdict(lambda: defaultdict(list))
     for opinion in opinions:
-        by_fact[opinion.fact].append(opinion)
+        by_voter[opinion.fact][opinion.author].append(opinion)
     votes = {}
-    for fact, about_fact in by_fact.items():
-        if len(about_fact) == 1:  # As most of them are.
-            kind, weight = about_fact[0].signal_type, mass(about_fact[0])
-            if weight > 0:
-                net = weight if kind in POSITIVE else -weight
-                votes[fact] = FactVotes(net, about_fact[0].at, int(kind == "helpful"), int(kind == "not_helpful"))
-            continue
-        by_author: dict[str | None, list[Opinion]] = {}
-        for opinion in about_fact:
-            by_author.setdefault(opinion.author, []).append(opinion)
+    for fact, by_author in by_voter.items():
         cast = [own for given in by_author.values() if (own := vote(given)) is not None]
         if cast:
             last = max(own.at for own in cast)
@@ -235,8 +231,7 @@ def greatest(values: Floats, facts: Numbers, count: int) -> Numbers:
     """The places of the greatest values, the greatest first; of equals, that of the older fact."""
     least = np.partition(values, -count)[-count] if len(values) > count else -np.inf
     places = np.flatnonzero(values >= least)
-    order: Numbers = places[np.lexsort((facts[places], -values[places]))[:count]]
-    return order
+    return places[np.lexsort((facts[places], -values[places]))[:count]]
 
 
 MAX_SUPPORTED = 500
@@ -436,9 +431,8 @@ class Adaptive:
 
     def proven(self, verdicts: Mapping[int, float]) -> list[int]:
         """Facts that votes for the same question make candidates, however relevant they are."""
-        facts = np.fromiter(verdicts, np.int64, len(verdicts))
-        values = np.fromiter(verdicts.values(), np.float64, len(verdicts))
-        best: list[int] = facts[greatest(np.maximum(values, 0), facts, PROVEN)].tolist()
+        facts, values = np.fromiter(verdicts, np.int64), np.fromiter(verdicts.values(), np.float64)
+        best: list[int] = facts[greatest(values, facts, PROVEN)].tolist()
         return [fact for fact in best if verdicts[fact] > 0]
 
     def boost(self, verdict: float, lift: float) -> float:

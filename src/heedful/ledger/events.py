@@ -436,11 +436,14 @@ def surviving(
     return counted_votes(map(opinion, select_in(connection, statement, facts.c.seq, fact_seqs)))
 
 
-def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
-    """The active signals for these queries, by query, in order; without their ids and numbers."""
-    result: dict[int, list[Opinion]] = {query: [] for query in query_ids}
-    for row in select_in(connection, _VOTES, events.c.query_id, query_ids):
-        result[row.query_id].append(opinion(row))
+_OF_QUERIES = Prepared(_VOTES.where(OneOf(events.c.query_id)))
+
+
+def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Sequence[Any]]]:
+    """The active signals for these queries, by query, in order: rows for `opinion`, without ids and numbers."""
+    result: dict[int, list[Sequence[Any]]] = {query: [] for query in query_ids}
+    for row in Direct.on(connection).run_for(_OF_QUERIES, query_ids):
+        result[row[1]].append(row)
     return result
 
 
@@ -505,7 +508,7 @@ def of_voters(connection: Connection, voters: Iterable[Voter]) -> list[Opinion]:
     return sorted((opinion(row) for rows in runs for row in rows), key=lambda signal: (signal.at, signal.seq))
 
 
-def opinion(row: AnyRow) -> Opinion:
+def opinion(row: Sequence[Any]) -> Opinion:
     """A signal as policies see it."""
     # Unpacked rather than by name: one late signal makes all of its fact be read.
     fact, query, value, confidence, at, *others = row[:10]

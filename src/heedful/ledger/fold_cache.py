@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from heedful.ledger.adaptive_policy import (
     Strengths,
     VoteTable,
     as_of,
+    balance,
     prefix,
     votes_per_fact,
 )
@@ -77,9 +79,7 @@ class OverallIndex:
 
 
 CACHED_VOTES = 1_000_000  # Votes about facts that are cached, 24 bytes each. The least recently used queries go first.
-
-MAX_REREAD = 100
-"""Facts of a query whose votes are read again one by one, or a tenth of them, if that is more; then all are."""
+MAX_REREAD = 100  # Facts of a query, or a tenth of them if that is more, whose votes are read again one by one.
 
 MAX_DELETED = 10_000
 """Deleted facts that are remembered until cached votes about them go; with more, all cached votes go."""
@@ -240,8 +240,8 @@ class EvidenceIndex:
                 for query in [query for query in self._outdated if query in changed or query not in self._votes]:
                     del self._outdated[query]
         ahead = [query for query, table in tables.items() if table.last.max(initial=now) > now]
-        for query, opinions in events.of_queries(view.connection, ahead).items():
-            tables[query] = VoteTable.of(votes_per_fact(as_of(opinions, now)))
+        for query, rows in events.of_queries(view.connection, ahead).items():
+            tables[query] = VoteTable.of(votes_per_fact(as_of(map(events.opinion, rows), now)))
         return tables
 
     def related(self, view: View, neighbours: Iterable[Neighbour], same: Collection[int], now: int) -> list[Related]:
@@ -269,9 +269,21 @@ class EvidenceIndex:
         for query, opinions in events.of_facts(connection, changed).items():
             tables[query] = tables[query].replaced(changed[query], votes_per_fact(opinions))
         missing = [query for query in cached if query not in tables]
-        for query, opinions in events.of_queries(connection, missing).items():
-            tables[query] = VoteTable.of(votes_per_fact(opinions))
+        for query, rows in events.of_queries(connection, missing).items():
+            tables[query] = _folded(rows)
         return tables
+
+
+def _folded(rows: Sequence[Sequence[Any]]) -> VoteTable:
+    """The votes in rows of `events.of_queries`. Of most facts there is one, which needs no object and no fold."""
+    seqs = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+    facts, places, counts = np.unique(seqs, return_index=True, return_counts=True)
+    alone = [rows[place] for place in places[counts == 1].tolist()]
+    net = np.array([balance(kind, confidence, rank) for _, _, kind, confidence, _, rank, _ in alone], np.float64)
+    last = np.fromiter((row[4] for row in alone), np.int64, len(alone))
+    table = VoteTable(facts[counts == 1][net != 0], net[net != 0], last[net != 0])
+    several = set(facts[counts > 1].tolist())
+    return table.replaced((), votes_per_fact(events.opinion(row) for row in rows if row[0] in several))
 
 
 class FoldCache:

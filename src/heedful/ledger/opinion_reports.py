@@ -11,6 +11,7 @@ from sqlalchemy.types import Float, Integer
 
 from heedful.ledger.scores import ALL_QUERIES
 from heedful.ledger.usefulness import KEPT_PER_WEEK, WEEK
+from heedful.model import SIGNAL_TYPES, SignalType
 from heedful.model.base import NEUTRAL
 from heedful.storage.facts import active
 from heedful.storage.rows import AnyRow, between
@@ -44,21 +45,23 @@ def newest_decisions(
     return list(connection.execute(newest.order_by(decisions.c.at.desc(), decisions.c.seq.desc()).limit(limit)))
 
 
-def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int, int], int, float, int]:
-    """Statistics of the active facts with signals: counts per bin, total, mean usefulness, and number of signals."""
+def usefulness(connection: Connection, dataset: int, now: int) -> tuple[Counter[int], float, Counter[SignalType]]:
+    """Statistics of the active facts with signals: counts per bin, mean usefulness, and numbers of signals."""
     score = decayed(now)
     # Rounded, so that a score of 0.6 stays in its bin after a second of decay.
     bin_index = sql_cast(func.floor(func.round(sql_cast(score * 10_000, Float)) / (10_000 / BINS)), Integer)
-    per_fact = select(bin_index.label("place"), score.label("score"), _SIGNALS.label("signals"))
+    per_fact = select(bin_index.label("place"), score.label("score"), *(scores.c[kind] for kind in SIGNAL_TYPES))
     binned = per_fact.join(facts, facts.c.seq == scores.c.fact_seq).where(*_overall(dataset, now)).subquery()
-    sums = select(binned.c.place, func.count(), func.sum(binned.c.score), func.sum(binned.c.signals))
+    kinds = (func.sum(binned.c[kind]) for kind in SIGNAL_TYPES)
+    sums = select(binned.c.place, func.count(), func.sum(binned.c.score), *kinds).group_by(binned.c.place)
     bins: Counter[int] = Counter()
-    score_sum, signals = 0.0, 0
-    for place, count, scores_in_bin, signals_in_bin in connection.execute(sums.group_by(binned.c.place)):
+    signals: Counter[SignalType] = Counter(dict.fromkeys(SIGNAL_TYPES, 0))
+    score_sum = 0.0
+    for place, count, scores_in_bin, *signals_in_bin in connection.execute(sums):
         bins[min(BINS - 1, int(place))] += int(count)
         score_sum += float(scores_in_bin)
-        signals += int(signals_in_bin)
-    return bins, bins.total(), score_sum / bins.total() if bins else 0.0, signals
+        signals.update({kind: int(number) for kind, number in zip(SIGNAL_TYPES, signals_in_bin, strict=True)})
+    return bins, score_sum / bins.total() if bins else NEUTRAL, signals
 
 
 def ranked(connection: Connection, dataset: int, now: int, limit: int, *, best: bool) -> list[AnyRow]:

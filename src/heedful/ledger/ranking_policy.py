@@ -192,7 +192,7 @@ class AdaptiveJudge:
         return list(dict.fromkeys([*ADAPTIVE.proven(self._verdicts), *self._supported.nearest(SUPPORTED)]))
 
     def might_reach(self, least: float) -> tuple[Facts, Mask]:
-        facts = self._known()
+        facts = np.union1d(np.fromiter(self._verdicts, np.int64), self._supported.facts)
         lifted = np.isin(facts, self._supported.facts)
         values = np.array([(1 + self._verdicts.get(fact, 0.0)) / 2 for fact in facts.tolist()])
         return facts, lifted | (values >= least)
@@ -211,12 +211,6 @@ class AdaptiveJudge:
             vectors = self._vectors_of([*supported, *first])
             lifts = ADAPTIVE.affinity.lifts(self._supported, self._asked, vectors, relevance, first, self._boldness)
         return ADAPTIVE.rank(candidates, Verdicts(self._verdicts, lifts), weight)
-
-    def _known(self) -> Facts:
-        if not self._verdicts:
-            return self._supported.facts
-        with_verdict = np.fromiter(self._verdicts, np.int64, len(self._verdicts))
-        return np.union1d(with_verdict, self._supported.facts)
 
 
 def most_relevant(judged: Mask, top_k: int) -> Mask:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from itertools import accumulate, islice
 
 import numpy as np
@@ -11,38 +11,41 @@ from sqlalchemy import Connection
 
 from heedful.api import checks
 from heedful.clock import from_stored
-from heedful.ledger import events, scores, supersessions
+from heedful.errors import no_dataset
+from heedful.ledger import events, opinion_reports, scores, supersessions
 from heedful.ledger.adaptive_policy import Neighbour, Strengths, votes_per_fact
 from heedful.ledger.events import PROVENANCE
 from heedful.ledger.fold_cache import folds_of
+from heedful.ledger.opinion_reports import BINS
 from heedful.ledger.ranking_policy import ADAPTIVE, DOCUMENTED, Context
 from heedful.ledger.scores import ALL_QUERIES
 from heedful.ledger.usefulness import Opinion, Ranked, Tally, Usefulness
 from heedful.memory.graph_recall import Expanded, Path
 from heedful.memory.supersede import locate
 from heedful.model import (
-    SIGNAL_TYPES,
     ContextScore,
     Correction,
     EventRef,
     Explanation,
     FactHistory,
     FactStats,
+    MixedFact,
     PolicyName,
     RankedFact,
     ScorePoint,
-    SignalType,
     UsefulnessStats,
 )
-from heedful.model.base import NEUTRAL
 from heedful.search.relevance import VECTOR
 from heedful.storage import facts, graph, scopes
-from heedful.storage.rows import to_model
+from heedful.storage.rows import AnyRow, to_model
 from heedful.text import counted
 from heedful.workspace import Workspace
 
-BINS = 10
 MAX_RANKED = 10  # How many facts are named as the most and the least useful.
+HELPFUL_FROM, HARMFUL_TO = 0.6, 0.4
+"""A fact helps in a context from the first usefulness on, and hurts up to the second."""
+NO_DATASET = -1
+"""The number that stands for the dataset of a project without data."""
 MAX_EVENTS = 100  # Signals that an explanation lists.
 MAX_QUERIES = 100  # Queries of a fact whose contexts are shown.
 MAX_CHARACTERS = 20_000  # The same in characters, unless a single query has more.
@@ -69,43 +72,47 @@ def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
 
 
 def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
-    """Totals over the active facts, the distribution of their scores, and those at both ends."""
+    """Totals over the active facts, the distribution of their scores, those at both ends, and those that help in one
+    context and hurt in another."""
     checks.name("dataset", dataset)
+    now = workspace.now()
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
-        now = workspace.now()
-        tallies = {} if number is None else scores.overall(connection, number, now)
-        now_scores = {seq: tally.at(now) for seq, tally in tallies.items()}
-        best = sorted(now_scores, key=lambda seq: (-now_scores[seq], seq))[:MAX_RANKED]
-        worst = sorted(now_scores, key=lambda seq: (now_scores[seq], seq))[:MAX_RANKED]
-        rows = facts.by_seq(connection, list({*best, *worst}))
+        if number is None:
+            if names := list(scopes.dataset_names(connection).values()):
+                raise no_dataset(workspace.project, dataset, names)
+            number = NO_DATASET
+        bins, mean, breakdown = opinion_reports.usefulness(connection, number, now)
+        best, worst = (opinion_reports.ranked(connection, number, now, MAX_RANKED, best=best) for best in (True, False))
+        divided = opinion_reports.mixed(connection, number, now, HARMFUL_TO, HELPFUL_FROM, MAX_RANKED * 2)
+        total, queries = facts.count(connection, number, now), scores.signalled_queries(connection, number, now)
+    mixed = [fact for fact_id in divided if (fact := _mixed(workspace, fact_id)) is not None]
+    return UsefulnessStats(
+        dataset=dataset,
+        total_facts=total,
+        facts_with_signals=bins.total(),
+        total_signals=breakdown.total(),
+        signal_breakdown=dict(breakdown),
+        average_overall_usefulness=mean,
+        distribution={f"{bin / BINS:.1f}-{(bin + 1) / BINS:.1f}": bins[bin] for bin in range(BINS)},
+        most_useful=[_ranked(row) for row in best],
+        least_useful=[_ranked(row) for row in worst],
+        mixed=mixed[:MAX_RANKED],
+        queries=queries,
+    )
 
-        def ranked(seqs: Iterable[int]) -> list[RankedFact]:
-            return [
-                RankedFact(
-                    fact_id=rows[seq].id,
-                    text=rows[seq].text,
-                    overall_usefulness=now_scores[seq],
-                    signal_count=tallies[seq].count,
-                )
-                for seq in seqs
-            ]
 
-        breakdown: Counter[SignalType] = Counter(dict.fromkeys(SIGNAL_TYPES, 0))
-        for tally in tallies.values():
-            breakdown.update(tally.breakdown)
-        return UsefulnessStats(
-            dataset=dataset,
-            total_facts=0 if number is None else facts.count(connection, number, now),
-            facts_with_signals=len(tallies),
-            total_signals=sum(breakdown.values()),
-            signal_breakdown=dict(breakdown),
-            average_overall_usefulness=sum(now_scores.values()) / len(now_scores) if now_scores else NEUTRAL,
-            distribution=_distribution(now_scores.values()),
-            most_useful=ranked(best),
-            least_useful=ranked(worst),
-            queries=0 if number is None else scores.signalled_queries(connection, number, now),
-        )
+def _mixed(workspace: Workspace, fact_id: str) -> MixedFact | None:
+    """A fact about which queries disagree, if its contexts do, too."""
+    stats = fact_stats(workspace, fact_id)
+    ordered = sorted(stats.contexts, key=lambda context: context.score)
+    if len(ordered) < 2 or ordered[0].score > HARMFUL_TO or ordered[-1].score < HELPFUL_FROM:
+        return None
+    return to_model(MixedFact, stats, fact_id=fact_id, helps=ordered[-1], hurts=ordered[0])
+
+
+def _ranked(row: AnyRow) -> RankedFact:
+    return RankedFact(fact_id=row.id, text=row.text, overall_usefulness=row.score, signal_count=row.signals)
 
 
 def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: int, now: int) -> list[ContextScore]:
@@ -138,12 +145,6 @@ def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: i
             )
         )
     return sorted(contexts, key=lambda context: -context.signal_count)
-
-
-def _distribution(values: Iterable[float]) -> dict[str, int]:
-    # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
-    bins = Counter(min(BINS - 1, int(round(value, 4) * BINS)) for value in values)
-    return {f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}": bins[place] for place in range(BINS)}
 
 
 def explanation(

@@ -1,4 +1,4 @@
-"""What a change would do to what people rated well."""
+"""The effect of a change on whatever people rated well."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from heedful.model.base import Model, public
 from heedful.model.memory import Estimate
 
 RatedKind = Literal["question", "answer", "execution"]
-"""What was rated: facts for a `question`, an `answer`, or an `execution`."""
+"""The kind of thing that was rated: facts for a `question`, an `answer`, or an `execution`."""
 
 Retired = Literal["superseded", "forgotten", "expired", "not_stored_then", "rows_changed", "not_written"]
 """Why something is not compared: its fact was `superseded`, `forgotten` or has `expired`, or is younger than the time
@@ -31,7 +31,7 @@ class Regression(Model):
     """A question that would get worse."""
 
     kind: RatedKind
-    """What was rated: `question`, `answer` or `execution`."""
+    """The kind of thing that was rated: `question`, `answer` or `execution`."""
     question: str
     dataset: str | None
     """Where its facts are; None for an execution."""
@@ -45,7 +45,7 @@ class Regression(Model):
     facts: list[HelpfulFact]
     """The facts that helped."""
     before: str | None
-    """What comes first now, the answer, or the result."""
+    """The first fact, the answer or the result as it is now."""
     after: str | None
     """The same with the change."""
     reason: str
@@ -56,7 +56,7 @@ class NotCompared(Model):
     """Something that was rated well and is gone on purpose, or is no fault of the change."""
 
     kind: RatedKind
-    """What was rated: `question`, `answer` or `execution`."""
+    """The kind of thing that was rated: `question`, `answer` or `execution`."""
     question: str
     dataset: str | None
     """Where its facts are; None for an execution."""
@@ -87,10 +87,10 @@ class RegressGroup(Model):
 
 @public
 class RegressReport(Model):
-    """What a change would do to the questions that people rated well."""
+    """The effect of a change on the questions that people rated well."""
 
     candidate: str
-    """What is compared with the store as it is."""
+    """The change that is compared with the store as it is."""
     rated: int
     """How many different questions were rated well."""
     compared: int
@@ -120,7 +120,7 @@ class RegressReport(Model):
     worst: list[Regression]
     """The questions that get worse, worst first; at most 100."""
     not_compared: list[NotCompared]
-    """What is gone on purpose, at most 100 of them."""
+    """The rated things that are gone on purpose; at most 100 are listed."""
     retired: int
     """How many those are."""
     kinds: list[RegressGroup]

@@ -6,7 +6,6 @@ from datetime import date, datetime
 from typing import Any, Literal, get_args
 
 from heedful.model.base import Model, public
-from heedful.model.memory import ContextScore, RankedFact
 
 Over = Literal["day", "week"]
 OpinionTarget = Literal["session", "entry", "message", "execution", "fact"]
@@ -172,35 +171,6 @@ class CacheReport(Model):
     """The newest decisions first."""
 
 
-class MixedFact(Model):
-    """A fact that helps in one context and hurts in another."""
-
-    fact_id: str
-    text: str
-    overall_usefulness: float
-    helps: ContextScore
-    """The context in which it is most useful."""
-    hurts: ContextScore
-    """The context in which it is least useful."""
-
-
-class UsefulnessReport(Model):
-    """How useful the facts of a dataset are; usefulness is decayed to now."""
-
-    dataset: str
-    total_facts: int
-    facts_with_signals: int
-    total_signals: int
-    average_overall_usefulness: float | None
-    """Over the facts that have signals."""
-    distribution: dict[str, int]
-    """Facts with signals by overall usefulness, in ten bins from "0.0-0.1" to "0.9-1.0"."""
-    most_useful: list[RankedFact]
-    least_useful: list[RankedFact]
-    mixed: list[MixedFact]
-    """Facts that help in one context and hurt in another."""
-
-
 class Theme(Model):
     """Negative comments that are about the same."""
 
@@ -305,7 +275,7 @@ TrainingSplit = Literal["train", "test"]
 
 
 class TrainingData(Model):
-    """What training data consist of, and how they were made."""
+    """The contents of training data, and how they were created."""
 
     format: TrainingFormat
     """Which training they are for."""
@@ -341,7 +311,7 @@ class TrainingExport(Model):
     card_path: str | None
     """The file with the card."""
     data: TrainingData
-    """What is in it."""
+    """Its contents."""
 
 
 class Digest(Model):

@@ -455,6 +455,18 @@ class RankedFact(Model):
     signal_count: int
 
 
+class MixedFact(Model):
+    """A fact that helps in one context and hurts in another."""
+
+    fact_id: str
+    text: str
+    overall_usefulness: float
+    helps: ContextScore
+    """The context in which it is most useful."""
+    hurts: ContextScore
+    """The context in which it is least useful."""
+
+
 @public
 class UsefulnessStats(Model):
     """The signals of one dataset; usefulness is decayed to now."""
@@ -470,6 +482,8 @@ class UsefulnessStats(Model):
     """Facts with signals by overall usefulness, in ten bins from "0.0-0.1" to "0.9-1.0"."""
     most_useful: list[RankedFact]
     least_useful: list[RankedFact]
+    mixed: list[MixedFact]
+    """Facts that help in one context and hurt in another."""
     queries: int
     """Different queries that have signals."""
 

@@ -218,7 +218,7 @@ class Alert(Model):
 
 
 class RatingResult(Model):
-    """What became of a rating. In Python, it is true if the rating is stored."""
+    """The status of a rating. In Python, it is true if the rating is stored."""
 
     status: Literal["stored", "waiting", "refused"]
     """`waiting` for an answer with this id, which may still come; `refused` by a feedback hook."""

@@ -37,7 +37,7 @@ class VectorIndex:
         """`mean`, `bits` and `total` are what `coded` and `total` gave for the saved rows; `ReadLater` needs them."""
         self._saved = saved
         self.later = saved if isinstance(saved, ReadLater) else None
-        """What waits for saved rows to be read."""
+        """The saved rows, where they are still to be read."""
         self._tail = Growable(np.empty((0, saved.shape[1]), np.float32))
         self._mean = mean
         self._codes = None if bits is None else Growable(np.array(bits), last=True)

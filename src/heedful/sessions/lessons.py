@@ -30,6 +30,7 @@ from heedful.workspace import Workspace
 
 WELL_RATED = 4.0  # Answers with a lower mean score teach nothing.
 MAY_CORRECT = 3  # Comments with a higher score are praise, not corrections.
+_NO_QUOTES = str.maketrans("", "", '"“”„«»\\')
 TAUGHT_BY = "taught_by"  # The key under which the metadata of a lesson name the opinions that teach it together.
 MAX_TEACHERS = 20  # The opinions that a lesson names at most, unless more are needed to teach.
 SOURCE_PREFIX = "session/"  # The source of facts that were learnt in a session: this and its id.
@@ -301,7 +302,12 @@ def refused_visitors(entries: Iterable[EntryRow], by_visitors: Mapping[str, Sequ
 def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
     """Whether an answer says more than one fact that already exists."""
     answer = said(entry.answer)
-    return bool(answer) and answer != NO_ANSWER and not any(answer in text for text in evidence)
+    return bool(answer) and answer != NO_ANSWER and not any(_plain(answer) in _plain(text) for text in evidence)
+
+
+def _plain(text: str) -> str:
+    """A text without the marks of a quotation, which a model may repeat from its prompt."""
+    return " ".join(text.translate(_NO_QUOTES).split()).rstrip(".").casefold()
 
 
 def _refused(row: FeedbackRow, kind: Kind, reason: NotLearntReason, detail: str) -> NotLearnt:

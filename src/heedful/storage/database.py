@@ -456,7 +456,7 @@ class _Together(threading.local):
     held: GroupCommit | None = None
     """The writers whose turn the thread has kept."""
     groups: Sequence[_Group] = ()
-    """What the current call wrote to."""
+    """The groups that the current call wrote to."""
 
     def end_turn(self) -> None:
         held, self.held = self.held, None

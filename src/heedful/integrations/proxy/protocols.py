@@ -41,7 +41,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Reply:
-    """What was read of an answer."""
+    """The parts of an answer that were read."""
 
     id: str | None = None
     parts: list[str] = field(default_factory=list)

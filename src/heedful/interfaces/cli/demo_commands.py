@@ -71,19 +71,15 @@ def show_loop(options: Options) -> None:
 
         before = memory.recall(RELATED_QUESTION, top_k=5)
         rank = next((str(hit.rank) for hit in before.hits if hit.fact_id == helpful), "6 or below")
-        screen.print(
-            f"\n[bold]2. Recall[/bold] {RELATED_QUESTION!r}: the fact in green, which helps, is at rank {rank}."
-        )
+        screen.print(f"\n[bold]2. Recall[/bold] {RELATED_QUESTION!r}: what helps, in green, is at rank {rank}.")
         _ranking(before.hits)
 
         shown = memory.recall(RATED_QUESTION)
         rated = memory.signal_recall(shown, helpful=[helpful], author="ana")
         rank = next(str(hit.rank) for hit in shown.hits if hit.fact_id == helpful)
-        screen.print(
-            f"\n[bold]3. Rate.[/bold] Ana asks {RATED_QUESTION!r} and says that what is at rank {rank} there helped:"
-        )
-
+        screen.print(f"\n[bold]3. Rate.[/bold] Ana asks {RATED_QUESTION!r} and says that this, at rank {rank}, helped:")
         screen.print(f"   [bold green]{HELPFUL}[/bold green]")
+
         after = memory.recall(RELATED_QUESTION, top_k=5, explain=True)
         screen.print(f"\n[bold]4. Recall[/bold] {RELATED_QUESTION!r} again:")
         _ranking(after.hits, before.hits)

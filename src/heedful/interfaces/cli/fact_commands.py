@@ -109,6 +109,7 @@ _BLEND = "Blend relevance and usefulness, or rank by relevance alone. Left out, 
 @runs("recall", "query", waits="recalling", boost_by_usefulness=_BLEND, policy=_POLICY)
 def recall(result: model.Recall) -> None:
     _show_recall(result)
+    shown.more(result)
 
 
 def _show_recall(result: model.Recall) -> None:
@@ -126,7 +127,6 @@ def _show_recall(result: model.Recall) -> None:
     if result.qa_id is not None:
         screen.print(f"qa_id {result.qa_id}")
     screen.print(f"recall_id {result.recall_id}")
-    shown.more(result)
 
 
 @runs(
@@ -379,17 +379,16 @@ def _context(context: model.ContextScore) -> str:
     return shortened(context.query) + (f" (+{alike} alike)" if alike else "")
 
 
-def show_usefulness(stats: model.UsefulnessStats | model.UsefulnessReport) -> None:
-    """Prints the distribution of usefulness in a dataset, and the facts at both ends."""
+def show_usefulness(stats: model.UsefulnessStats) -> None:
+    """Prints the distribution of usefulness in a dataset, the facts at both ends, and those with mixed feedback."""
     screen = console()
     signals = f"{stats.facts_with_signals:,} with signals, {counted(stats.total_signals, 'signal')}"
     screen.print(escape(f"{stats.dataset}: {counted(stats.total_facts, 'fact')}, {signals}"))
     if not stats.total_signals:
         screen.print("Nobody has given a signal yet: heedful signal --recall RECALL_ID --used 1")
         return
-    breakdown = getattr(stats, "signal_breakdown", {})
     mean = f"mean overall usefulness {stats.average_overall_usefulness:.4f}"
-    screen.print(", ".join([*(f"{count} {kind}" for kind, count in breakdown.items()), mean]))
+    screen.print(", ".join([*(f"{count} {kind}" for kind, count in stats.signal_breakdown.items()), mean]))
     most = max(stats.distribution.values())
     for label, count in stats.distribution.items():
         screen.print(f"  {label}  {'█' * round(30 * count / most):30} {count}")
@@ -397,3 +396,6 @@ def show_usefulness(stats: model.UsefulnessStats | model.UsefulnessReport) -> No
         show_table(
             facts, "overall usefulness=overall_usefulness:.4f | signals=signal_count", (title, "text:60"), "fact_id"
         )
+    for fact in stats.mixed:
+        helps, hurts = (f"({one.score:.2f}) for {one.query!r}" for one in (fact.helps, fact.hurts))
+        screen.print(escape(f"{shortened(fact.text)}  {fact.fact_id}\n  helps {helps}, hurts {hurts}"))

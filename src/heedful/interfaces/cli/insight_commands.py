@@ -19,7 +19,6 @@ from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound, Unavailable
 from heedful.interfaces import reason_labels
 from heedful.interfaces.charts import Marker, Point, Series, line_chart
-from heedful.interfaces.cli.fact_commands import show_usefulness
 from heedful.interfaces.cli.runner import Group, Options, command, parameters
 from heedful.interfaces.cli.screen import (
     FittingTable,
@@ -91,18 +90,6 @@ def coverage(report: model.Coverage) -> None:
     share = ("share", lambda covered: percent(covered.share))
     kinds = (report.answers, report.executions, report.recalls)
     show_table(kinds, ("", "kind"), "shown | rated", share, _INTERVAL, numbers=_SHARES)
-
-
-@insight.runs("usefulness")
-def usefulness(report: model.UsefulnessReport) -> None:
-    """How useful facts are: the distribution, best and worst.
-
-    It also names those with mixed feedback.
-    """
-    show_usefulness(report)
-    for fact in report.mixed:
-        helps, hurts = (f"({one.score:.2f}) for {one.query!r}" for one in (fact.helps, fact.hurts))
-        console().print(escape(f"{shortened(fact.text)}  {fact.fact_id}\n  helps {helps}, hurts {hurts}"))
 
 
 @insight.runs("cache")

@@ -63,7 +63,7 @@ def regress(
 
 
 def show_report(report: model.RegressReport) -> None:
-    """What a change would do, in lines."""
+    """Prints the effect of a change."""
     screen = console()
     if not report.rated:
         screen.print("Nobody has rated anything well yet: heedful signal --recall RECALL_ID --helpful 1")
@@ -134,7 +134,7 @@ def go_on(report: model.RegressReport, *, sure: bool, as_json: bool) -> None:
 
 
 def check_embedding(options: Options, *, sure: bool, as_json: bool) -> None:
-    """What another model would do to the questions of each project of a store, or of the one that is named."""
+    """Prints the effect of another model on the questions of each project of a store, or of the one that is named."""
     config = settings.load(store=options.store)
     store = options.local("reembed") or config.store
     with closing(open_store(store, create=False)) as database, database.read() as connection:

@@ -159,7 +159,7 @@ def intervals_overlap(now: Variant, earlier: Variant | None) -> bool:
 
 def value_label(value: Any, by: str) -> str:
     if value is None:
-        return "executions and sessions" if by == "dataset" else f"no {NAMES.get(by, by.removeprefix(PREFIX))}"
+        return "SQL, sessions" if by == "dataset" else f"no {NAMES.get(by, by.removeprefix(PREFIX))}"
     return value if isinstance(value, str) else str(value)
 
 

@@ -50,7 +50,7 @@ def facts_page(here: PageContext) -> Response:
 def usefulness_page(here: PageContext) -> Response:
     """The distribution of the scores of a dataset, and the facts at both ends."""
     dataset = here.choice("dataset", here.heedful.datasets()) or DEFAULT_DATASET
-    stats = here.heedful.insight.usefulness(dataset)
+    stats = here.heedful.usefulness_stats(dataset)
     drawn = histogram(
         stats.distribution,
         title=f"Facts by usefulness in {dataset}",

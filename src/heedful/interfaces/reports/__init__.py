@@ -32,7 +32,7 @@ from heedful.model import (
     Satisfaction,
     Trend,
     TrendPoint,
-    UsefulnessReport,
+    UsefulnessStats,
     Variant,
 )
 from heedful.text import counted
@@ -179,7 +179,7 @@ def _gather(
         trend = insight.trend(over="week", **about)
     coverage, cache = insight.coverage(**about), insight.cache(**period)
     datasets = [dataset] if dataset is not None else store.datasets()
-    useful = [insight.usefulness(name) for name in datasets[:MAX_DATASETS]]
+    useful = [store.usefulness_stats(name) for name in datasets[:MAX_DATASETS]]
     return SimpleNamespace(
         made_at=datetime.now(UTC),
         project=project_of(store).name if isinstance(store, Heedful) else store._transport.project,
@@ -264,7 +264,7 @@ def _coverage_figure(report: Coverage) -> Figure:
     )
 
 
-def _usefulness_figure(report: UsefulnessReport) -> Figure:
+def _usefulness_figure(report: UsefulnessStats) -> Figure:
     return Figure(
         f"usefulness-{_file(report.dataset)}",
         f"Facts of {report.dataset} by usefulness",

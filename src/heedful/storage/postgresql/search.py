@@ -208,7 +208,6 @@ def _among(statement: Select[Any], column: ColumnElement[int], allowed: Allowed)
 
 
 def _pairs(connection: Connection, statement: Select[Any], **values: Any) -> dict[int, Any]:
-    # All at once: one by one, each would be fetched from the driver.
     return {row[0]: row[1] for row in connection.execute(statement, values).all()}
 
 
