@@ -97,9 +97,8 @@ def _request(
     for name, given in (("dataset", dataset), ("where", where)):
         if format == "text2sql" and given is not None:
             remedy = "Leave it out; the lines name their connector"
-            raise Invalid(
-                f"{name} does not apply to text2sql: SQL belongs to no dataset", field=name, value=given, remedy=remedy
-            )
+            message = f"{name} does not apply to text2sql: SQL belongs to no dataset"
+            raise Invalid(message, field=name, value=given, remedy=remedy)
     period = Period.checked(dataset, since, until, visitors=visitors)
     if period.since is not None and period.until is not None and period.since >= period.until:
         raise Invalid("since must be before until", field="since", value=since, remedy="Swap the two, or leave one out")

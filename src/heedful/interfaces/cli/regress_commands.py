@@ -46,9 +46,8 @@ def regress(
     --against. Only what people rated well is asked, without the votes of visitors.
     """
     if html is not None and html.exists() and not force:
-        raise Conflict(
-            f"{html} already exists", field="html", value=str(html), remedy="Name another file, or pass --force"
-        )
+        remedy = "Name another file, or pass --force"
+        raise Conflict(f"{html} already exists", field="html", value=str(html), remedy=remedy)
     with options.open(worker=False) as memory, progress("asking") as show:
         report = memory.regress(progress=show, **{name: value for name, value in given.items() if value is not None})
     if html is not None:

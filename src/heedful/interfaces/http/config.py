@@ -69,9 +69,8 @@ class Config(Model):
             return None
         remedy = f"Set HEEDFUL_ADMIN_KEY to at least {MIN_KEY_LENGTH} visible ASCII characters, or to nothing"
         if len(key) < MIN_KEY_LENGTH:
-            raise Invalid(
-                f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, the least is {MIN_KEY_LENGTH}", remedy=remedy
-            )
+            message = f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, the least is {MIN_KEY_LENGTH}"
+            raise Invalid(message, remedy=remedy)
         if not key.isascii() or not key.isprintable() or " " in key:
             raise Invalid("(HEEDFUL_ADMIN_KEY) has characters that are not allowed in a header", remedy=remedy)
         return key
