@@ -62,7 +62,7 @@ def test_a_disliked_answer_is_an_item_with_its_evidence(either: Heedful, clock: 
     dislike(either, qa_id, text="It opens at nine.")
     item = only(either)
     assert (item.kind, item.target_type, item.status, item.assignee) == ("negative", "entry", "open", None)
-    assert (item.question, item.dataset, item.opinions, item.against) == (OPENING, "main_dataset", 1, 0)
+    assert (item.question, item.dataset, item.opinions, item.positive) == (OPENING, "main_dataset", 1, 0)
     assert (item.comment, item.opened_at, item.last_at) == ("It opens at nine.", given, given)
     case = either.review.get(item.item_id)
     entry = either.sessions.entry("monday", qa_id)
@@ -159,7 +159,7 @@ def test_signals_are_items_and_what_improve_makes_of_them_is_not(store: Heedful)
     store.signal(Signal(fact_id=fact_id, signal_type="not_helpful", query="opening hours", author="ole"))
     store.signal(Signal(fact_id=fact_id, signal_type="helpful", query="opening hours", author="eva"))
     item = only(store, target_type="fact")
-    assert (item.kind, item.question, item.opinions, item.against) == ("contradictory", "opening hours", 1, 1)
+    assert (item.kind, item.question, item.opinions, item.positive) == ("contradictory", "opening hours", 1, 1)
     case = store.review.get(item.item_id)
     assert {(each.author, each.positive) for each in case.opinions} == {("ole", False), ("eva", True)}
     assert [each.fact_id for each in case.evidence] == [fact_id]
@@ -171,7 +171,7 @@ def test_contrary_opinions_are_told(either: Heedful) -> None:
     assert only(either).kind == "negative"
     either.sessions.add_feedback("monday", qa_id, "Right.", 5, author="ole")
     item = only(either)
-    assert (item.kind, item.opinions, item.against) == ("contradictory", 1, 1)
+    assert (item.kind, item.opinions, item.positive) == ("contradictory", 1, 1)
 
 
 def test_what_is_taken_back_no_longer_counts(either: Heedful) -> None:

@@ -1998,7 +1998,7 @@ export interface ReviewItem {
   /** Negative ones that are active. Without any, an item is no longer listed as open. */
   opinions: number;
   /** Positive ones about the same things, of the thousand that were spoken of last. */
-  against: number;
+  positive: number;
   /** The newest comment, shortened. */
   comment: string | null;
   /** When the first opinion was given. */

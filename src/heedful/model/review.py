@@ -43,7 +43,7 @@ class ReviewItem(Model):
     """Who is assigned to it."""
     opinions: int
     """Negative ones that are active. Without any, an item is no longer listed as open."""
-    against: int
+    positive: int
     """Positive ones about the same things, of the thousand that were spoken of last."""
     comment: str | None
     """The newest comment, shortened."""

@@ -290,7 +290,7 @@ def _load_item(row: AnyRow, newest: list[Opinion], against: list[Opinion], subje
         item_id=row.id,
         kind=kind,
         question=None if subject is None else subject.question,
-        against=len(against),
+        positive=len(against),
         comment=comment,
     )
     return LoadedItem(row, item, newest, against, subject)

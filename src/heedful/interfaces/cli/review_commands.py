@@ -29,10 +29,10 @@ def list_items(page: model.Page[model.ReviewItem]) -> None:
     """List items, those with the most opinions first."""
     show_table(
         page,
-        "opinions | against | about=target_type | status | assignee",
+        "negative=opinions | positive | about=target_type | status | assignee",
         ("question", lambda item: escape(shortened(item.question or item.target_id, 60))),
         "comment:40 | last=last_at | item_id",
-        less=("last", "assignee", "about", "against", "status"),
+        less=("last", "assignee", "about", "positive", "status"),
         empty="Nothing to review.",
     )
 
@@ -41,7 +41,7 @@ def list_items(page: model.Page[model.ReviewItem]) -> None:
 def get(case: model.ReviewCase) -> None:
     """Show an item: answer, evidence, opinions, and what was done."""
     item = case.item
-    echo(f"{item.target_type} {_state(item)}, {item.opinions} against {item.against}")
+    echo(f"{item.target_type} {_state(item)}, {item.opinions} negative, {item.positive} positive")
     texts = {"asked": item.question, "answered": case.answer, "SQL": case.sql_query, "execution": case.execution_id}
     for name, text in texts.items():
         if text is not None:
