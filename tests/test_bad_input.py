@@ -291,6 +291,10 @@ class TestStores:
         assert caught.value.remedy
         assert not (tmp_path / "missing").exists()
 
+    def test_a_path_is_no_project(self) -> None:
+        with pytest.raises(Invalid, match=r"an open project, got 'x\.db'. Open a store with heedful\.open\(path\)"):
+            Heedful("x.db")  # type: ignore[arg-type]
+
     def test_a_folder_is_no_store(self, open_store: Callable[..., Heedful], tmp_path: Path) -> None:
         with pytest.raises(Unavailable) as caught:
             open_store(tmp_path)

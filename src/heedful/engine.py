@@ -392,6 +392,8 @@ class Heedful(AnyHeedful):
     """One project of one store. Threads may share it; close it when done, or use it in a `with`."""
 
     def __init__(self, project: Project) -> None:
+        if not isinstance(project, Project):
+            raise Invalid.got("project", "must be an open project", project, "Open a store with heedful.open(path)")
         self._project = project
         self._workspace = project.workspace
 
