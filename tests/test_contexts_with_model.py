@@ -115,3 +115,13 @@ def test_the_arithmetic_says_how_far_a_vote_for_other_words_counts(store: Heedfu
     assert line("Who is our CEO?").endswith("1 signal, for another wording, counting 12%, decayed to now)")
     store.signal([Signal(fact_id=anna, signal_type="not_helpful", query="Who is our CEO?")])
     assert "2 signals, 1 of them for another wording, counting 12%" in line(CEO)
+
+
+def test_a_vote_does_not_reach_what_excludes_its_question(store: Heedful) -> None:
+    pools = ["The indoor pool is open from 9 to 9.", "The outdoor pool is open from 10 to 7.", "Dogs are welcome."]
+    indoor, outdoor, _ = store.remember(pools).fact_ids
+    store.signal([Signal(fact_id=indoor, signal_type="helpful", query="When is the indoor pool open?")] * 3)
+    assert store.recall("When does the indoor pool open?")[0].usefulness_source == "context"
+    asked = store.recall("When is the outdoor pool open?")
+    assert [each.fact_id for each in asked][:2] == [outdoor, indoor]
+    assert {each.usefulness_source for each in asked} == {"neutral"}

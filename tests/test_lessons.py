@@ -336,7 +336,8 @@ def test_comments_teach_what_they_correct_and_nothing_else(store: Heedful, name:
 
 
 @pytest.mark.parametrize(
-    "answer", [WINDOW, f"{WINDOW} [1]", f'"{WINDOW}" [1]', "“you can return a parcel within 30 days” [1]"]
+    "answer",
+    [WINDOW, f"{WINDOW} [1]", f'"{WINDOW}" [1]', "“you can return a parcel within 30 days” [1]", f"Sure! {WINDOW} [1]"],
 )
 def test_an_answer_that_quotes_one_fact_is_no_lesson(store: Heedful, answer: str) -> None:
     store.remember(WINDOW)

@@ -128,6 +128,21 @@ def test_authors_of_different_sessions_teach_a_fact_together(where: dict[str, An
         assert any("eight" in fact.text for fact in memory.facts().items)
 
 
+def test_those_who_like_the_same_answer_in_different_sessions_teach_it_together(where: dict[str, Any]) -> None:
+    with open_at(where) as memory:
+        memory.remember([AT_SIX, AT_SEVEN])
+        answer = "At six on weekdays, so you can be there before work."
+        for count, author in enumerate(AUTHORS[:2], start=1):
+            facts = memory.recall(QUESTION)
+            used = [hit.fact_id for hit in facts if hit.text == AT_SIX]
+            memory.sessions.add_entry(
+                f"chat-{author}", QUESTION, answer, recall_id=facts.recall_id, used=used, external_id=author
+            )
+            memory.sessions.rate(author, "up", author=author)
+            until(partial(has_processed, memory, count))
+            assert any(answer in fact.text for fact in memory.facts().items) == (count == 2)
+
+
 def test_with_asyncio(where: dict[str, Any]) -> None:
     async def check() -> None:
         async with await heedful.aopen(**where, embedding=WordEmbedder()) as memory:

@@ -17,7 +17,7 @@ from heedful.ledger.adaptive_policy import LEAST_COSINE, Neighbour
 from heedful.ledger.events import QueryRow
 from heedful.search.vector_index import Growable, VectorIndex
 from heedful.storage.vectors import ModelRow, Vectors, pack, unpack
-from heedful.text.same_question import SAME_NEED, Calibration, normal, similarity
+from heedful.text.same_question import SAME_NEED, Calibration, difference, normal, similarity
 
 Seqs = NDArray[np.int64]
 
@@ -164,16 +164,19 @@ class ContextIndex:
             if self._ids:
                 rows, cosines = self._vectors.nearest(vector, CANDIDATES, self._is_rated.rows)
                 matches += self._alike(text, rows, cosines)
-                neighbours = self._neighbours(rows, cosines)
+                neighbours = self._neighbours(text, rows, cosines)
         return sorted(matches, key=lambda match: (-match.similarity, match.query_id)), neighbours
 
-    def _neighbours(self, rows: Seqs, cosines: Vectors) -> Iterator[Neighbour]:
+    def _neighbours(self, text: str, rows: Seqs, cosines: Vectors) -> Iterator[Neighbour]:
         # Without the lock: rows are added, and never changed.
         for cosine, alike in groupby(zip(cosines.tolist(), rows.tolist(), strict=True), itemgetter(0)):
             if cosine < LEAST_COSINE:
                 return
             # By their words, which are the same in every process and for every order of arrival.
             for row in sorted((row for _, row in alike), key=self._texts.__getitem__):
+                # What is so near and asks for something else is not related, but easily mistaken.
+                if cosine >= self._calibration.same - SLACK and difference(text, self._texts[row]):
+                    continue
                 yield Neighbour(self._ids[row], round(cosine, 6), self._vectors.row(row))
 
     def vector_of(self, query_id: int) -> Vectors:

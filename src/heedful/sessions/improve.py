@@ -39,7 +39,7 @@ from heedful.memory.graph_recall import enrich
 from heedful.model import Improvement, NotLearnt, limits
 from heedful.providers.llm import LanguageModel
 from heedful.sessions.entries import attribute_facts
-from heedful.sessions.lessons import learn
+from heedful.sessions.lessons import Kind, learn
 from heedful.sessions.session_store import Transaction
 from heedful.sessions.space import SessionSpace
 from heedful.storage import facts, scopes
@@ -49,7 +49,7 @@ from heedful.workspace import Workspace
 LOOKUP_LIMIT = 100  # Up to so many ratings, signals are looked up one by one; above, all of the dataset are read.
 BATCH_SIZE = 500  # Signals per transaction.
 NEW_SESSIONS = 500  # Sessions with new feedback that are improved together.
-MAX_AGREEING = 500  # The newest signals among which others are looked for who agree with a correction.
+MAX_AGREEING = 500  # The newest signals among which others are looked for who agree.
 
 
 @dataclass(slots=True)
@@ -92,21 +92,33 @@ def improve_new(space: SessionSpace, workspace: Workspace, report: Progress | No
 
 
 def _sessions_that_may_agree(space: SessionSpace, workspace: Workspace, refused: Sequence[NotLearnt]) -> set[str]:
-    """The sessions with comments on the same facts as corrections that too few authors gave."""
-    corrections = [row for row in refused if (row.learnt_from, row.reason) == ("feedback", "too_few_authors")]
-    if not corrections:
+    """The sessions of those who liked the same answer, or commented on the same facts, as too few authors did."""
+    alone = [row for row in refused if row.reason == "too_few_authors"]
+    if not alone:
         return set()
 
-    def read_used(tx: Transaction) -> set[str]:
-        entries = [tx.conversations.entry(row.session_id, row.qa_id) for row in corrections]
-        return {fact for entry in entries if entry is not None for fact, _, _ in entry.used or ()}
+    def read_entries(tx: Transaction) -> list[tuple[Kind, EntryRow]]:
+        found = [(row.learnt_from, tx.conversations.entry(row.session_id, row.qa_id)) for row in alone]
+        return [(kind, entry) for kind, entry in found if entry is not None]
 
-    used = space.store.read(read_used)
+    entries = space.store.read(read_entries)
+    used = {fact for _, entry in entries for fact, _, _ in entry.used or ()}
+    answers = {(entry.question, entry.answer) for kind, entry in entries if kind == "answer"}
+    with_comments = any(kind == "feedback" for kind, _ in entries)
     with workspace.read() as connection:
         events = ledger.about(connection, sorted(used), IMPROVE, MAX_AGREEING)
     ids = sorted({rating_of_key(event.idempotency_key) for event in events})
-    rows = space.store.read(lambda tx: tx.feedbacks.by_event_ids(ids))
-    return {row.session_id for row in rows if row.active and row.comment}
+
+    def read_sessions(tx: Transaction) -> set[str]:
+        rows = [row for row in tx.feedbacks.by_event_ids(ids) if row.active]
+        found = {row.session_id for row in rows if with_comments and row.comment}
+        for row in rows if answers else ():
+            entry = tx.conversations.entry(row.session_id, row.target_id)
+            if entry is not None and (entry.question, entry.answer) in answers:
+                found.add(row.session_id)
+        return found
+
+    return space.store.read(read_sessions)
 
 
 def _improve_sessions(

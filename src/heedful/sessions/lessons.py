@@ -31,6 +31,7 @@ from heedful.workspace import Workspace
 WELL_RATED = 4.0  # Answers with a lower mean score teach nothing.
 MAY_CORRECT = 3  # Comments with a higher score are praise, not corrections.
 _NO_QUOTES = str.maketrans("", "", '"“”„«»\\')
+MAX_AROUND = 3  # With so many words around a fact, as in "Sure!", an answer says no more than the fact.
 TAUGHT_BY = "taught_by"  # The key under which the metadata of a lesson name the opinions that teach it together.
 MAX_TEACHERS = 20  # The opinions that a lesson names at most, unless more are needed to teach.
 SOURCE_PREFIX = "session/"  # The source of facts that were learnt in a session: this and its id.
@@ -302,7 +303,11 @@ def refused_visitors(entries: Iterable[EntryRow], by_visitors: Mapping[str, Sequ
 def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
     """Whether an answer says more than one fact that already exists."""
     answer = said(entry.answer)
-    return bool(answer) and answer != NO_ANSWER and not any(_plain(answer) in _plain(text) for text in evidence)
+    return bool(answer) and answer != NO_ANSWER and not any(_repeats(_plain(answer), _plain(text)) for text in evidence)
+
+
+def _repeats(answer: str, fact: str) -> bool:
+    return answer in fact or (fact in answer and len(answer.replace(fact, "").split()) <= MAX_AROUND)
 
 
 def _plain(text: str) -> str:

@@ -67,9 +67,13 @@ january jan|february feb|march|april apr|may|june jun|july jul|august aug|septem
 ; open|close; allow approve accept|deny block reject decline; enable|disable; include cover|exclude; import|export
 ; upload|download; encode|decode; encrypt|decrypt; read|write; send|receive; buy purchase|sell; input|output
 ; credit|debit; lend|borrow; left|right; on|off; since|until; cheap cheapest|expensive; male man men|female woman women
+; morning|afternoon|evening; arrival arrive|departure depart; single|double; adult|child children kid; full|empty
+; public|private; domestic|international; check-in checkin|check-out checkout; weekday|weekend
+; minute|hour|day|night|week|month|year
 """
 _QUESTIONS = word_set("who when where why")  # Alternatives, too, as the first word.
 _OPPOSING_PREFIXES = ("un", "dis", "non", "de", "in")
+_PAIRED_PREFIXES = {"in": "out", "out": "in", "up": "down", "down": "up", "over": "under", "under": "over"}
 _SMALL_NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NEGATIONS = word_set("not no never without cannot except")
 # Negative in meaning without a negation: "can't log in" and "unable to log in" agree.
@@ -194,13 +198,17 @@ def _differ(kind: str, a: set[str], b: set[str]) -> str | None:
 
 
 def _opposed(a: _Query, b: _Query) -> str | None:
-    """A word of one that is a word of the other with an opposing prefix: active, inactive."""
+    """A word of one that is a word of the other with an opposing prefix: active, inactive; indoor, outdoor."""
     words_a, words_b = set(a.words) - set(b.words), set(b.words) - set(a.words)
     for word in sorted(words_a):
         for prefix in _OPPOSING_PREFIXES:
             for other in words_b & {prefix + word, word.removeprefix(prefix)}:
                 if min(len(word), len(other)) > 3:
                     return _differ("words", {word}, {other})
+        for prefix, paired in _PAIRED_PREFIXES.items():
+            other = paired + word.removeprefix(prefix)
+            if word.startswith(prefix) and other in words_b and len(word) - len(prefix) > 2:
+                return _differ("words", {word}, {other})
     return None
 
 
