@@ -71,6 +71,14 @@ def test_a_fact_that_helped_next_door_is_lifted_the_more_the_nearer() -> None:
     assert lifts([question(FAR, (2, "helpful", "ann"))]) == {}
 
 
+@pytest.mark.parametrize("like", [0.3, 0.6, 0.9])
+def test_what_questions_have_in_common_with_the_fact_makes_them_no_more_alike(like: float) -> None:
+    alone = RULE.values(*map(np.array, ([[1.0]], [0.5], [[1.0]], [[0.0], [0.0]], [[0.0], [0.0]])))
+    cosine = like**2 + 0.5 * (1 - like**2)
+    beside = RULE.values(*map(np.array, ([[1.0]], [cosine], [[1.0]], [[like], [like]], [[like], [like]])))
+    assert beside.lift == pytest.approx(alone.lift)
+
+
 def test_a_rival_that_helped_as_near_takes_its_lead() -> None:
     alone = lifts([question(NEAR, (2, "helpful", "ann"))])
     rivalled = lifts([question(NEAR, (2, "helpful", "ann")), question(FARTHER, (1, "helpful", "ann"), number=2)])

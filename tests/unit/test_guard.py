@@ -90,6 +90,9 @@ COMMANDS = [
     ("duckdb", "CHECKPOINT"),
     ("duckdb", "SUMMARIZE t"),
     ("duckdb", "SELECT * FROM (DESCRIBE t)"),
+    ("duckdb", "SELECT 1 UNION SUMMARIZE t"),
+    ("duckdb", "SELECT EXISTS (SUMMARIZE t)"),
+    ("sqlite", "SELECT (DESCRIBE t)"),
     ("duckdb", "PIVOT t ON a USING sum(b)"),
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,8 +112,6 @@ def cli(context: click.Context, /, **options: Any) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line; an error is reported in a line, with what to do, and in the exit code."""
-    # Looking for garbage in everything that was loaded takes longer than most commands.
-    atexit.register(gc.freeze)
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = cli.main(words, prog_name="heedful", standalone_mode=False)
@@ -130,4 +127,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         from heedful.interfaces.cli import screen
 
         sys.exit(screen.report(error, cli, invoked(words), as_json="--json" in words))
+    # The interpreter would look for garbage in all that was loaded, which takes longer than most commands.
+    gc.freeze()
     sys.exit(code if isinstance(code, int) else 0)
