@@ -45,7 +45,9 @@ def test_a_tag_sets_the_version_of_both_packages(tmp_path: Path, tag: str, pytho
 
 
 def test_both_packages_have_one_version() -> None:
-    assert json.loads((ROOT / "clients/typescript/package.json").read_text())["version"] == heedful.__version__
+    python, npm = module("packages/release.py").versions(heedful.__version__)
+    assert heedful.__version__ == python
+    assert json.loads((ROOT / "clients/typescript/package.json").read_text())["version"] == npm
 
 
 def test_notes_are_the_section_of_the_changelog() -> None:
