@@ -312,6 +312,7 @@ BENCHMARKS = {
                 "server.json",
             ),
         ),
+        short=("--soak", "60"),
     ),
     "fairness": Benchmark("bench-fairness", "fairness", (Part("fairness", "fairness.json", aims="(?!)"),)),
     "scale": Benchmark("bench-scale", "scale", (Part("scale", "scale.json", figures=_growth),)),
