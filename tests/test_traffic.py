@@ -270,7 +270,7 @@ def test_filling_says_first_what_it_does_and_then_what_there_is(
 ) -> None:
     fill_or_reuse(tmp_path / "demo.db", WordEmbedder(), sessions=2)
     output = capsys.readouterr()
-    assert output.err.startswith(f"filling {tmp_path} with two weeks of a help desk, about half a minute…\n")
+    assert output.err.startswith(f"filling {tmp_path} with two weeks of a help desk, a minute or two…\n")
     assert re.match(r"\d+ facts remembered, 2 sessions, ", output.out)
 
 
