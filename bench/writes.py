@@ -26,8 +26,8 @@ CREATE TABLE events (
     query_id INTEGER, value TEXT, confidence REAL
 );
 CREATE TABLE scores (
-    fact_seq INTEGER, query_id INTEGER, dataset_id INTEGER, score REAL, last_at INTEGER,
-    used INTEGER, ignored INTEGER, helpful INTEGER, not_helpful INTEGER, PRIMARY KEY (fact_seq, query_id)
+    fact_seq INTEGER, query_id INTEGER, project_id INTEGER, dataset_id INTEGER, score REAL, last_at INTEGER,
+    used INTEGER, ignored INTEGER, helpful INTEGER, not_helpful INTEGER, PRIMARY KEY (fact_seq, query_id, project_id)
 ) WITHOUT ROWID;
 """
 _EVENT = (
@@ -35,8 +35,9 @@ _EVENT = (
     " recorded_at, query_id, value, confidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _SCORE = (
-    "INSERT INTO scores (fact_seq, query_id, dataset_id, score, last_at, used, ignored, helpful, not_helpful)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fact_seq, query_id) DO UPDATE SET"
+    "INSERT INTO scores"
+    " (fact_seq, query_id, project_id, dataset_id, score, last_at, used, ignored, helpful, not_helpful)"
+    " VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fact_seq, query_id, project_id) DO UPDATE SET"
     " score = excluded.score, last_at = excluded.last_at, used = excluded.used"
 )
 
