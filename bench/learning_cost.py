@@ -155,8 +155,8 @@ def _filled() -> Iterator[_Store]:
             facts = raw.execute("SELECT seq, id FROM facts ORDER BY seq").fetchall()
             project, dataset = raw.execute("SELECT project_id, id FROM datasets").fetchone()
             raw.executemany(
-                "INSERT INTO queries (dataset_id, digest, text) VALUES (?, ?, ?)",
-                ((dataset, number.to_bytes(16, "big"), f"query {number}") for number in range(QUERIES)),
+                "INSERT INTO queries (project_id, dataset_id, digest, text) VALUES (?, ?, ?, ?)",
+                ((project, dataset, number.to_bytes(16, "big"), f"query {number}") for number in range(QUERIES)),
             )
             queries = [row[0] for row in raw.execute("SELECT id FROM queries ORDER BY id")]
             raw.executemany(INSERT, _events(project, dataset, [row[1] for row in facts], queries))

@@ -117,9 +117,9 @@ def _improved(mongodb: Place, home: Path, texts: sessions_improve.Asked, out: Pa
     entries = sessions_improve.fill(file, texts, out)
     say("moving the same answers to MongoDB, and rating all")
     moved = sessions_improve.moved(file, beside, url, entries)
-    with heedful.open(file) as store:
+    with heedful.open(file, auto_improve=False) as store:
         sessions_improve.rate(store, entries)
-    with heedful.open(beside, sessions=url) as store:
+    with heedful.open(beside, sessions=url, auto_improve=False) as store:
         sessions_improve.rate(store, moved)
     result: dict[str, Improved] = {}
     for name, where, sessions in (("SQLite", file, None), (mongodb.name, beside, url)):

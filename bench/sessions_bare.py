@@ -178,6 +178,7 @@ class BareMongo:
             "target_type": "session" if new.entry is None else "entry",
             "target_id": new.entry or new.session,
             "author": new.author,
+            "author_kind": "named",
             "rating": new.rating,
             "score": new.score,
             "comment": new.comment,

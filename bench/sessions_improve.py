@@ -124,7 +124,7 @@ def moved(file: Path, beside: Path, url: str, entries: Sequence[tuple[str, str]]
 def measure(file: Path, url: str | None, entries: int) -> Improved:
     """Two runs of `improve` with the bundled model; the second one changes nothing."""
     model = Served(bundled())
-    with heedful.open(file, sessions=url, embedding=model) as store:
+    with heedful.open(file, sessions=url, embedding=model, auto_improve=False) as store:
         first, changed = timed(store.improve)
         embedding = model.spent
         second, unchanged = timed(store.improve)
