@@ -143,6 +143,7 @@ from heedful.api.parameters import (
 )
 from heedful.model import (
     DEFAULT_DATASET,
+    DEFAULT_WEIGHT,
     Alert,
     AuditEntry,
     BulkDeletion,
@@ -275,7 +276,7 @@ class AsyncHeedful(_Awaiting):
         mode: SearchMode = "hybrid",
         where: Where | None = None,
         boost_by_usefulness: Boost | None = None,
-        usefulness_weight: UsefulnessWeight = 0.3,
+        usefulness_weight: UsefulnessWeight = DEFAULT_WEIGHT,
         feedback_influence: FeedbackInfluence | None = None,
         min_usefulness: MinUsefulness = 0.0,
         policy: Policy | None = None,
@@ -307,7 +308,7 @@ class AsyncHeedful(_Awaiting):
         With an `external_id`, one of your own such as that of a run or a trace, feedback may name that in place of the
         `recall_id`, and of the `qa_id`. The same recall with it again returns what the first one showed.
 
-        Its `next_cursor`, as `cursor` of the same recall, gets the next `top_k` facts: a page is a recall of its own,
+        Its `next_cursor`, as `cursor` of the same recall, gets the next `top_k` facts: each page is a separate recall,
         with its own receipt and ranks, and shows nothing that a page before it showed.
         """
 

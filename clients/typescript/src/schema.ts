@@ -3663,7 +3663,7 @@ export interface Heedful {
    * With an `external_id`, one of your own such as that of a run or a trace, feedback may name that in place of the
    * `recall_id`, and of the `qa_id`. The same recall with it again returns what the first one showed.
    *
-   * Its `next_cursor`, as `cursor` of the same recall, gets the next `top_k` facts: a page is a recall of its own,
+   * Its `next_cursor`, as `cursor` of the same recall, gets the next `top_k` facts: each page is a separate recall,
    * with its own receipt and ranks, and shows nothing that a page before it showed.
    *
    * Needs the scope `read`, and `write` with `session_id`.

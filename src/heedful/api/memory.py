@@ -48,7 +48,7 @@ class Memory(Namespace, name=""):
         mode: t.SearchMode = "hybrid",
         where: t.Where | None = None,
         boost_by_usefulness: t.Boost | None = None,
-        usefulness_weight: t.UsefulnessWeight = 0.3,
+        usefulness_weight: t.UsefulnessWeight = m.DEFAULT_WEIGHT,
         feedback_influence: t.FeedbackInfluence | None = None,
         min_usefulness: t.MinUsefulness = 0.0,
         policy: t.Policy | None = None,
@@ -80,7 +80,7 @@ class Memory(Namespace, name=""):
         With an `external_id`, one of your own such as that of a run or a trace, feedback may name that in place of the
         `recall_id`, and of the `qa_id`. The same recall with it again returns what the first one showed.
 
-        Its `next_cursor`, as `cursor` of the same recall, gets the next `top_k` facts: a page is a recall of its own,
+        Its `next_cursor`, as `cursor` of the same recall, gets the next `top_k` facts: each page is a separate recall,
         with its own receipt and ranks, and shows nothing that a page before it showed.
         """
 

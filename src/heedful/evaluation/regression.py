@@ -534,8 +534,8 @@ def _gone_there(base: Connection, connection: Connection, ids: Sequence[str], no
     if as_of is not None:
         then = f"{from_stored(as_of):%Y-%m-%d %H:%M:%S}"
         return gone | dict.fromkeys(absent, ("not_stored_then", f"it was not stored at {then}"))
-    told = select(events.c.target_id).distinct()
-    known = {row.target_id for row in select_in(connection, told, events.c.target_id, absent)}
+    targets = select(events.c.target_id).distinct()
+    known = {row.target_id for row in select_in(connection, targets, events.c.target_id, absent)}
     rows = select_in(base, select(facts.c.id, facts.c.source, facts.c.dataset_id), facts.c.id, sorted(known))
     source_of = {row.id: (row.dataset_id, row.source) for row in rows if row.source is not None}
     named, theirs = (scopes.dataset_names(one) for one in (base, connection))

@@ -193,7 +193,7 @@ def export_training(
 
 
 def _lines(space: ExecutionSpace, request: Request) -> Lines:
-    """The lines, made anew unless nothing has changed. What sessions in another database say can't be told."""
+    """The lines, kept while nothing changes. Of sessions in another database nobody knows whether they changed."""
     if space.sessions.store.remote:
         return _made(space, request)
     cache = space.workspace.part(TrainingCache)

@@ -128,7 +128,7 @@ def check_request(
         weight = boost
     if cursor is not None and external_id is not None:
         message = "cursor can't be combined with external_id"
-        remedy = "A page is a recall of its own: name it by its recall_id in feedback"
+        remedy = "Each page is a separate recall: name it by its recall_id in feedback"
         raise Invalid(message, field="external_id", value=external_id, remedy=remedy)
     request = RecallRequest(
         query=checks.query(query),

@@ -19,6 +19,8 @@ from heedful.model import limits
 
 DEFAULT_DATASET = "main_dataset"
 DEFAULT_PROJECT = "default"
+DEFAULT_WEIGHT = 0.3
+"""The `usefulness_weight` of a recall that names none."""
 
 Mode = Literal["hybrid", "semantic", "lexical", "graph"]
 SignalType = Literal["used", "ignored", "helpful", "not_helpful"]

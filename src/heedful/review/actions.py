@@ -15,6 +15,7 @@ from heedful.ledger import receipts
 from heedful.memory.recall import RecallRequest
 from heedful.model import (
     DEFAULT_DATASET,
+    DEFAULT_WEIGHT,
     OPINION_TARGETS,
     REVIEW_STATUSES,
     Fix,
@@ -393,7 +394,6 @@ def _resolved(rows: Sequence[AnyRow]) -> list[tuple[int, int, int | None]]:
     ]
 
 
-USUAL_WEIGHT = 0.3  # The weight of a recall that names none.
 TOP_K = 10  # How many facts are recalled if the original number is unknown.
 
 
@@ -430,7 +430,7 @@ def _request(loaded: LoadedItem, receipt: receipts.ReceiptRow | None, question: 
         top_k=TOP_K if receipt is None or not receipt.shown else len(receipt.shown),
         mode="hybrid" if receipt is None else receipt.mode,
         where=None,
-        weight=USUAL_WEIGHT if receipt is None or not receipt.weight else receipt.weight,
+        weight=DEFAULT_WEIGHT if receipt is None or not receipt.weight else receipt.weight,
         min_usefulness=0.0,
         policy=None if receipt is None else receipt.policy,
         exploration=0.0,

@@ -10,7 +10,15 @@ from sqlalchemy import func, select
 from heedful.engine import Heedful, project_of
 from heedful.ledger.opinions import SqlFeedbacks
 from heedful.memory import recall
-from heedful.model import REVIEW_STATUSES, ExecutionFeedback, Feedback, GoldenExample, OpinionTarget, Recall
+from heedful.model import (
+    DEFAULT_WEIGHT,
+    REVIEW_STATUSES,
+    ExecutionFeedback,
+    Feedback,
+    GoldenExample,
+    OpinionTarget,
+    Recall,
+)
 from heedful.sessions.feedback import to_feedback
 from heedful.sessions.session_store import Transaction
 from heedful.sql import records
@@ -77,7 +85,7 @@ def search(heedful: Heedful, query: str, dataset: str, *, boost: bool, explain: 
         mode="hybrid",
         where=None,
         boost_by_usefulness=None if boost else False,
-        usefulness_weight=0.3,
+        usefulness_weight=DEFAULT_WEIGHT,
         min_usefulness=0.0,
         policy=None,
         exploration=0.0,

@@ -86,10 +86,10 @@ def _refusal(readings: Sequence[Frame], proven: Frame) -> tuple[Gate, str, tuple
         # Only who does something to whom differs, which no word of its own says.
         whole = slice(None)
         return "argument_order", reasons.ANOTHER_ORDER.format(_typed(asked, whole), _typed(proven, whole)), found
-    # An unknown name is a word like others: where values differ, the words that only the asked question has are told.
+    # An unknown name is a word like others: where values differ, those that only the asked question has are named.
     more = gate in ("literals", "scope")
-    told = [part for part in found if part.kind == gate or (more and part.asked and not part.proven)]
-    sides = [part.asked for part in told if part.asked], [part.proven for part in told if part.proven]
+    named = [part for part in found if part.kind == gate or (more and part.asked and not part.proven)]
+    sides = [part.asked for part in named if part.asked], [part.proven for part in named if part.proven]
     return gate, reasons.differing(gate, *sides), found
 
 
