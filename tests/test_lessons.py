@@ -349,6 +349,18 @@ def test_an_answer_that_quotes_one_fact_is_no_lesson(store: Heedful, answer: str
     assert (done.learnt, done.signals_added) == ([], 2)
 
 
+@pytest.mark.parametrize("authors", [("ada", "ada"), ("visitor-1", "visitor-2"), ("ada", "visitor-1")])
+def test_one_author_and_visitors_teach_nothing_in_however_many_sessions(
+    either: Heedful, authors: tuple[str, str]
+) -> None:
+    used = either.remember([WINDOW, OPENED]).fact_ids
+    for place, author in enumerate(authors):
+        recalled = either.recall(QUESTION)
+        entry = either.sessions.add_entry(f"s{place}", QUESTION, ANSWER, recall_id=recalled.recall_id, used=used)
+        either.sessions.rate(entry.qa_id, "up", author=author)
+    assert either.improve().learnt == []
+
+
 def test_personal_data_of_a_question_are_not_learnt(store: Heedful) -> None:
     window, opened = store.remember([WINDOW, OPENED]).fact_ids
     question = f"My number is 0171 2345678. {QUESTION}"
